@@ -1,78 +1,89 @@
 //! A FIFO list that is taken as one batch: one pass of the ruler or a multi-list.
 //!
 //! No node stores its list. The tail of an empty list is beyond every slab and equals the list's
-//! index modulo 64; the first task's `prev` is a copy of it. So an insertion writes only the links
-//! that the order needs. The ends of all lists are searched only when a last task is removed.
+//! index modulo 64; the first task's `prev` is a copy of it, and the ruler makes the last task's
+//! `next` another. So an insertion writes only the links that the order needs.
 
 use crate::nodes::Cursor;
-use crate::{Node, Nodes, TaskId};
-
-/// The maximum number of lists of a structure.
-const MOST: usize = 64;
-
-/// The tail of each list while it is empty. A table: a lookup takes one instruction less than the
-/// computation.
-static NO_TAIL: [TaskId; MOST] = no_tails();
-
-const fn no_tails() -> [TaskId; MOST] {
-    let mut tails = [TaskId::NONE; MOST];
-    let mut index = 0;
-    while index < MOST {
-        tails[index] = TaskId((Nodes::MOST + index) as u32);
-        index += 1;
-    }
-    tails
-}
+use crate::{Id, Key, Node, Nodes, TaskId};
 
 /// The two ends of a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
+pub(crate) struct Batch<I = TaskId> {
     /// Stale in an empty list.
-    head: TaskId,
-    tail: TaskId,
+    head: I,
+    tail: I,
 }
 
-impl Batch {
+impl<I: Id> Batch<I> {
     /// `LISTS` empty lists.
-    pub(crate) const fn lists<const LISTS: usize>() -> [Batch; LISTS] {
-        const { assert!(LISTS.is_power_of_two() && LISTS <= MOST) };
-        let tails = no_tails();
-        let mut lists = [Batch { head: TaskId::NONE, tail: TaskId::NONE }; LISTS];
+    pub(crate) const fn lists<const LISTS: usize>() -> [Self; LISTS] {
+        const { assert!(LISTS.is_power_of_two() && LISTS <= I::BEYOND.len()) };
+        let mut lists = [Batch { head: I::NONE, tail: I::NONE }; LISTS];
         let mut index = 0;
         while index < LISTS {
-            lists[index].tail = tails[index];
+            lists[index].tail = I::BEYOND[index];
             index += 1;
         }
         lists
     }
 
     /// The first task of a list that has one.
-    pub(crate) fn first(&self) -> TaskId {
+    pub(crate) fn first(&self) -> I {
         self.head
     }
 
+    /// The last task of a list that has one.
     #[inline(always)]
-    pub(crate) fn has_tasks(&self, nodes: &Nodes) -> bool {
+    pub(crate) fn last(&self) -> I {
+        self.tail
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_tasks<K: Key>(&self, nodes: &Nodes<I, K>) -> bool {
         nodes.holds(Cursor::at(self.tail))
     }
 
-    /// Appends `task` to the list `index`; its `next` is not changed. If the list was empty, calls
-    /// `fill` with a number that equals `index` modulo 64 (the old tail), so that no register has
-    /// to hold `index` until then.
+    /// The index of a list, modulo `LISTS`, from the end of the array: below 0. Cut to the width of
+    /// an id, it is beyond every slab. One register holds both.
     #[inline(always)]
-    pub(crate) fn push_back<const LISTS: usize>(
-        lists: &mut [Batch; LISTS],
-        nodes: &mut Nodes,
+    fn place<const LISTS: usize>(index: usize) -> usize {
+        index | !(LISTS - 1)
+    }
+
+    /// The id beyond every slab that equals `index` modulo `LISTS`.
+    #[inline(always)]
+    pub(crate) fn end<const LISTS: usize>(index: usize) -> I {
+        I::from_index(Self::place::<LISTS>(index))
+    }
+
+    /// The list `index`, modulo `LISTS`.
+    #[inline(always)]
+    fn of<const LISTS: usize>(lists: &mut [Self; LISTS], index: usize) -> &mut Self {
+        const { assert!(LISTS.is_power_of_two() && LISTS <= I::BEYOND.len()) };
+        let place = Self::place::<LISTS>(index) as isize;
+        // SAFETY: in a place all bits from that of `LISTS` on are set, so it is below 0 and at least
+        // -`LISTS`.
+        unsafe { &mut *lists.as_mut_ptr_range().end.offset(place) }
+    }
+
+    /// Appends `task` to the list `index`, modulo `LISTS`; its `next` is not changed. If the list was
+    /// empty, calls `fill` with a number that equals `index` modulo `LISTS` (the old tail), so that
+    /// no register has to hold `index` until then.
+    #[inline(always)]
+    pub(crate) fn push_back<const LISTS: usize, K: Key>(
+        lists: &mut [Self; LISTS],
+        nodes: &mut Nodes<I, K>,
         index: usize,
-        task: TaskId,
+        task: I,
         fill: impl FnOnce(u32),
     ) {
-        let tail = core::mem::replace(&mut lists[index].tail, task);
+        let tail = core::mem::replace(&mut Self::of(lists, index).tail, task);
         nodes[task].prev = tail;
         match nodes.get_mut(tail) {
             Some(last) => last.next = task,
             None => {
-                fill(tail.0);
+                fill(tail.index() as u32);
                 lists[tail.index() % LISTS].head = task;
             }
         }
@@ -82,33 +93,38 @@ impl Batch {
     /// chain.
     #[inline(always)]
     pub(crate) fn take(&mut self, index: usize) -> Cursor {
-        self.tail = NO_TAIL[index % MOST];
+        self.tail = I::BEYOND[index % I::BEYOND.len()];
         Cursor::at(self.head)
     }
 
     /// As [`take`](Batch::take), where insertions leave `next` stale: ends the chain with
-    /// [`TaskId::NONE`].
+    /// [`Id::NONE`].
     #[inline(always)]
-    pub(crate) fn end_and_take(&mut self, nodes: &mut Nodes, index: usize) -> Option<Cursor> {
-        nodes.get_mut(self.tail)?.next = TaskId::NONE;
+    pub(crate) fn end_and_take<K: Key>(
+        &mut self,
+        nodes: &mut Nodes<I, K>,
+        index: usize,
+    ) -> Option<Cursor> {
+        nodes.get_mut(self.tail)?.next = I::NONE;
         Some(self.take(index))
     }
 
     /// Removes `task` from whichever of `lists` holds it, and returns the index of that list if it
     /// is now empty. Also correct for a task of a chain other than its first: only its neighbours
-    /// change. `may_be_last`: whether to search the ends of the lists for it.
-    pub(crate) fn unlink<const LISTS: usize>(
-        lists: &mut [Batch; LISTS],
-        nodes: &mut Nodes,
-        task: TaskId,
-        may_be_last: bool,
+    /// change. `last_of`: the list of which it is the last task, if it is that.
+    #[inline]
+    pub(crate) fn unlink<const LISTS: usize, K: Key>(
+        lists: &mut [Self; LISTS],
+        nodes: &mut Nodes<I, K>,
+        task: I,
+        last_of: Option<usize>,
     ) -> Option<usize> {
         let Node { prev, next, .. } = nodes[task];
-        if may_be_last && let Some(list) = lists.iter_mut().find(|list| list.tail == task) {
-            list.tail = prev;
+        if let Some(index) = last_of {
+            lists[index % LISTS].tail = prev;
             return match nodes.get_mut(prev) {
                 Some(last) => {
-                    last.next = TaskId::NONE;
+                    last.next = next;
                     None
                 }
                 None => Some(prev.index() % LISTS),
@@ -125,11 +141,11 @@ impl Batch {
     }
 
     /// The first task of a non-empty list that `accept` returns true for.
-    pub(crate) fn find(
+    pub(crate) fn find<K: Key>(
         &self,
-        nodes: &Nodes,
-        accept: &mut impl FnMut(TaskId) -> bool,
-    ) -> Option<TaskId> {
+        nodes: &Nodes<I, K>,
+        accept: &mut impl FnMut(I) -> bool,
+    ) -> Option<I> {
         let mut task = self.head;
         while !accept(task) {
             if task == self.tail {

@@ -33,7 +33,7 @@
 use core::fmt;
 
 use crate::{
-    Heap, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin,
+    Heap, Key, MultiList1, MultiList2, Priority, Probe, PsList, RbTree, ReadyQueue, RoundRobin,
     RoundRobinTree, Ruler, RulerTable, SortedList, SortedListReverse, Steps, Strides, Wheel,
     WideWheel, schedules,
 };
@@ -62,7 +62,7 @@ impl Entry {
             "ruler" => 64,
             "priority" => 256,
             "wheel" => strides.levels_up_to(4095),
-            _ if self.uses_strides => strides.levels_up_to(crate::clock::LONGEST_STRIDE),
+            _ if self.uses_strides => strides.levels_up_to(u64::LONGEST_STRIDE),
             _ => u16::MAX as u32 + 1,
         }
     }

@@ -7,11 +7,12 @@
 //! clock waits at most one stride.
 //!
 //! Keys wrap and are compared by their difference. This is correct while all waiting tasks lie
-//! within 2^63 of each other; they lie within the longest stride.
+//! within half of a key's range of each other; they lie within the longest stride. A task that
+//! sleeps for longer than that half may then wait a stride instead of none.
 
 use core::hint::cold_path;
 
-use crate::Level;
+use crate::{Key, Level};
 
 /// How a level becomes a stride, the virtual time between two slices. A task with twice the stride
 /// gets half the rate.
@@ -27,14 +28,20 @@ pub enum Strides {
 impl Strides {
     /// The stride of `level`.
     #[inline(always)]
-    pub const fn of(self, level: Level) -> u64 {
+    pub fn of(self, level: Level) -> u64 {
+        self.key(level)
+    }
+
+    /// The stride of `level`, as a key.
+    #[inline(always)]
+    pub(crate) fn key<K: Key>(self, level: Level) -> K {
         match self {
-            Strides::Linear => level.0 as u64 + 1,
+            Strides::Linear => K::linear(level),
             Strides::PowersOfTwo => {
                 // `self` never changes, so this branch is always predicted. Without it the compiler
                 // computes both strides and selects one.
                 cold_path();
-                1 << (level.0 & 63)
+                K::power(level)
             }
         }
     }
@@ -49,37 +56,21 @@ impl Strides {
     }
 }
 
-/// The longest stride with which wrapped keys still compare.
-pub(crate) const LONGEST_STRIDE: u64 = 1 << 61;
-
 /// The time of a queue: the key of the last popped task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    pub(crate) now: u64,
+pub(crate) struct Clock<K = u64> {
+    pub(crate) now: K,
     pub(crate) strides: Strides,
 }
 
-impl Clock {
+impl<K: Key> Clock<K> {
     pub(crate) const fn new(strides: Strides) -> Self {
-        Clock { now: 0, strides }
+        Clock { now: K::ZERO, strides }
     }
 
     /// The key of a task that is inserted at `level` and whose last key was `last`.
     #[inline(always)]
-    pub(crate) fn key(&self, last: u64, level: Level) -> u64 {
-        let behind = self.now.wrapping_sub(last) as i64;
-        let stride = self.strides.of(level);
-        // At most the clock plus a stride, at least the clock.
-        if behind <= 0 {
-            self.now.wrapping_add(stride)
-        } else {
-            self.now.wrapping_add(stride.saturating_sub(behind as u64))
-        }
+    pub(crate) fn key(&self, last: K, level: Level) -> K {
+        self.now.next(last, self.strides.key(level))
     }
-}
-
-/// Whether key `a` comes before key `b`.
-#[inline(always)]
-pub(crate) fn before(a: u64, b: u64) -> bool {
-    (a.wrapping_sub(b) as i64) < 0
 }

@@ -10,8 +10,8 @@
 //! arrival number: FIFO holds while fewer than 2^23 inserts lie between two tasks that wait at the
 //! same key.
 
-use crate::clock::{Clock, LONGEST_STRIDE, before};
-use crate::{Level, Node, Nodes, Probe, ReadyQueue, Strides, TaskId};
+use crate::clock::Clock;
+use crate::{Id, Key, Level, Node, Nodes, Probe, ReadyQueue, Strides, TaskId};
 
 /// A linked complete binary tree in which no task precedes its parent.
 #[derive(Clone, Debug)]
@@ -180,7 +180,7 @@ impl<P: Probe> ReadyQueue for Heap<P> {
     }
 
     fn levels(&self) -> u32 {
-        self.clock.strides.levels_up_to(LONGEST_STRIDE)
+        self.clock.strides.levels_up_to(u64::LONGEST_STRIDE)
     }
 
     fn steps(&self) -> u64 {
@@ -204,7 +204,7 @@ fn adopt(nodes: &mut Nodes, task: TaskId, left: TaskId, right: TaskId) {
 fn comes_before(nodes: &Nodes, a: TaskId, b: TaskId) -> bool {
     let (a, b) = (&nodes[a], &nodes[b]);
     // Shifted to the top, 24-bit numbers wrap like 32-bit ones.
-    before(a.key, b.key)
+    a.key.is_before(b.key)
         || a.key == b.key && ((arrival(a).wrapping_sub(arrival(b)) << 8) as i32) < 0
 }
 

@@ -26,7 +26,7 @@
 use crate::list::List;
 use crate::nodes::{Cursor, Passes};
 use crate::ruler::Position;
-use crate::{Level, Nodes, TaskId};
+use crate::{Id, Level, Nodes, TaskId};
 
 const LEVELS: usize = 64;
 
@@ -165,7 +165,7 @@ impl Passes for RulerInPlace {
         if let Some(cursor) = self.walk.resume() {
             return Some(cursor);
         }
-        let Some(level) = self.position.next(self.ready) else { return self.walk.end() };
+        let Some(level) = self.position.next(self.ready, &mut ()) else { return self.walk.end() };
         self.level = level;
         Some(Cursor::at(self.lists[level].head))
     }
@@ -184,31 +184,39 @@ struct Walk {
     /// slice and after the running task was removed. The running task is not stored: it is the one
     /// before.
     next: Cursor,
+    /// While `next` is away: the task in its place.
+    held: TaskId,
 }
 
 impl Walk {
-    const ENDED: Walk = Walk { next: Cursor::NONE };
+    const ENDED: Walk = Walk { next: Cursor::AWAY, held: TaskId::NONE };
 
     /// The position when the running task was removed, if the walk has not ended.
     #[inline(always)]
     fn resume(&self) -> Option<Cursor> {
-        if self.next.task() == TaskId::NONE { None } else { Some(self.next.back()) }
+        if self.next == Cursor::AWAY { self.held.known().map(Cursor::at) } else { None }
     }
 
     /// No task runs and none comes next.
     #[inline(always)]
     fn end(&mut self) -> Option<Cursor> {
-        self.next = Cursor::NONE;
+        *self = Walk::ENDED;
         None
+    }
+
+    /// The task with the next slice in this walk, if there is one.
+    #[inline]
+    fn upcoming(&self) -> Option<TaskId> {
+        if self.next == Cursor::AWAY { self.held } else { self.next.task() }.known()
     }
 
     /// The running task in the walk through `list`.
     #[inline]
     fn running(&self, nodes: &Nodes, list: &List) -> Option<TaskId> {
-        if self.next.is_away() {
+        if self.next == Cursor::AWAY {
             return None;
         }
-        match self.next.task().known() {
+        match self.upcoming() {
             Some(next) => Some(nodes[next].prev),
             None => list.tail.known(),
         }
@@ -219,7 +227,7 @@ impl Walk {
     /// behind it.
     #[inline]
     fn insert(&self, nodes: &mut Nodes, list: &mut List, task: TaskId) {
-        if let Some(place) = self.running(nodes, list).or(self.next.task().known()) {
+        if let Some(place) = self.running(nodes, list).or(self.upcoming()) {
             list.insert_before(nodes, place, task);
         } else {
             list.push_back(nodes, task);
@@ -230,10 +238,14 @@ impl Walk {
     #[inline]
     fn forget(&mut self, nodes: &Nodes, list: &List, task: TaskId) {
         if self.running(nodes, list) == Some(task) {
-            self.next = self.next.away();
-        } else if self.next.task() == task {
-            let next = Cursor::at(nodes[task].next);
-            self.next = if self.next.is_away() { next.away() } else { next };
+            *self = Walk { next: Cursor::AWAY, held: self.next.task() };
+        } else if self.upcoming() == Some(task) {
+            let next = nodes[task].next;
+            if self.next == Cursor::AWAY {
+                self.held = next;
+            } else {
+                self.next = Cursor::at(next);
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use core::ops::Range;
 use crate::batch::Batch;
 use crate::list::find_from;
 use crate::nodes::Cursor;
-use crate::{Level, Nodes, Probe, ReadyQueue, TaskId};
+use crate::{Id, Level, Nodes, Probe, ReadyQueue, TaskId};
 
 /// How often each level is served, and in which order: a list of entries that repeats.
 pub trait Schedule: Clone {
@@ -203,14 +203,17 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
                 .first(),
             )
         };
-        self.pass.task().known().or_else(next)
+        self.pass.task::<TaskId>().known().or_else(next)
     }
 
     fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
         if self.pass == Cursor::at(task) {
             self.pass = Cursor::at(nodes[task].next);
-        } else if Batch::unlink(&mut self.lists, nodes, task, true).is_some() {
-            self.filled -= 1;
+        } else {
+            let last_of = self.lists.iter().position(|list| list.last() == task);
+            if Batch::unlink(&mut self.lists, nodes, task, last_of).is_some() {
+                self.filled -= 1;
+            }
         }
     }
 
@@ -235,7 +238,7 @@ impl<S: Schedule, const LEVELS: usize, P: Probe> ReadyQueue for MultiList<S, LEV
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.filled == 0 && self.pass.task().known().is_none()
+        self.filled == 0 && self.pass.task::<TaskId>().known().is_none()
     }
 
     fn levels(&self) -> u32 {

@@ -14,7 +14,7 @@
 
 use crate::list::{List, find_from};
 use crate::multilist::{Schedule, Visit};
-use crate::{Level, Nodes, ReadyQueue, TaskId};
+use crate::{Id, Level, Nodes, ReadyQueue, TaskId};
 
 const LEVELS: usize = 16;
 

@@ -2,46 +2,21 @@
 
 use core::hint::{assert_unchecked, cold_path};
 
-/// A task, as an index into the slab of [`Nodes`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(transparent)]
-pub struct TaskId(pub u32);
+use crate::{Id, Key, TaskId};
 
-impl TaskId {
-    /// No task: the end of a list, an idle CPU. Never a valid index.
-    pub const NONE: TaskId = TaskId(u32::MAX);
-
-    /// This id as an index into per-task tables.
-    #[inline(always)]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// `None` instead of [`TaskId::NONE`].
-    #[inline(always)]
-    pub(crate) const fn known(self) -> Option<TaskId> {
-        if self.0 == TaskId::NONE.0 { None } else { Some(self) }
-    }
-}
-
-/// How important (strict priorities) or how frequent (virtual clocks) a task is; 0 comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-#[repr(transparent)]
-pub struct Level(pub u16);
-
-/// The links of one task, 24 bytes. The structure that holds the task defines the meaning of the
-/// fields.
+/// The links of one task: 24 bytes, or fewer with narrower [`Id`]s and [`Key`]s. The structure that
+/// holds the task defines the meaning of the fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Node {
+pub struct Node<I = TaskId, K = u64> {
     /// Virtual time or arrival number, kept while the task runs or sleeps.
-    pub(crate) key: u64,
+    pub(crate) key: K,
     /// Next in a list; left child in a tree.
-    pub(crate) next: TaskId,
+    pub(crate) next: I,
     /// Previous in a list; right child in a tree.
-    pub(crate) prev: TaskId,
+    pub(crate) prev: I,
     /// Parent in a tree; the index of the [`list`](Node::list) in a structure with several lists.
-    pub(crate) parent: TaskId,
+    pub(crate) parent: I,
     /// Part of the arrival number in a heap.
     pub(crate) arrival: u16,
     /// Colour in a tree; part of the arrival number in a heap.
@@ -52,12 +27,17 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of a task that waits nowhere and has never run.
-    pub const NEW: Node = Node {
-        key: 0,
-        next: TaskId::NONE,
-        prev: TaskId::NONE,
-        parent: TaskId::NONE,
+    /// A node of a task that waits nowhere and has never run, of the default width.
+    pub const NEW: Node = Node::FRESH;
+}
+
+impl<I: Id, K: Key> Node<I, K> {
+    /// As [`NEW`](Node::NEW), of any width.
+    pub const FRESH: Self = Node {
+        key: K::ZERO,
+        next: I::NONE,
+        prev: I::NONE,
+        parent: I::NONE,
         arrival: 0,
         tag: 0,
         owner: 0,
@@ -65,64 +45,52 @@ impl Node {
 
     /// The list in which the task waits, by its index, where a structure has several.
     #[inline(always)]
-    pub(crate) const fn list(&self) -> usize {
+    pub(crate) fn list(&self) -> usize {
         self.parent.index()
     }
 
-    /// Stores the list. A full word, although levels are shorter: one register then holds both the
-    /// index and the stored value.
+    /// Stores the list. As wide as an id, although levels are shorter: one register then holds both
+    /// the index and the stored value.
     #[inline(always)]
-    pub(crate) const fn set_list(&mut self, index: usize) {
-        self.parent = TaskId(index as u32);
+    pub(crate) fn set_list(&mut self, index: usize) {
+        self.parent = I::from_index(index);
     }
 }
 
-impl Default for Node {
+impl<I: Id, K: Key> Default for Node<I, K> {
     fn default() -> Self {
-        Node::NEW
+        Node::FRESH
     }
 }
 
 /// A queue's position: at a task, or beyond every slab when there is none. Queues keep their most
-/// used positions as cursors, not as [`TaskId`]s. A cursor is as wide as a register, so that an
-/// inlined loop needs no widening.
+/// used positions as cursors, not as [`Id`]s. A cursor is as wide as a register, so that an inlined
+/// loop needs no widening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cursor(u64);
+pub(crate) struct Cursor(usize);
 
 impl Cursor {
     /// At no task.
-    pub(crate) const NONE: Cursor = Cursor(u64::MAX);
-    /// Set in a cursor, it moves it beyond every slab.
-    const AWAY: u64 = 1 << 32;
+    pub(crate) const NONE: Cursor = Cursor(usize::MAX);
+    /// Beyond every slab as well, and never at an id's [`NONE`](Id::NONE).
+    pub(crate) const AWAY: Cursor = Cursor(usize::MAX - 1);
 
-    /// At `task`, or at none for [`TaskId::NONE`].
+    /// At `task`, or at none for [`Id::NONE`].
     #[inline(always)]
-    pub(crate) const fn at(task: TaskId) -> Cursor {
-        Cursor(task.0 as u64)
+    pub(crate) fn at<I: Id>(task: I) -> Cursor {
+        Cursor(task.index())
     }
 
-    /// The task, even if the cursor is away from it, or [`TaskId::NONE`].
+    /// The task, or an id beyond every slab.
     #[inline(always)]
-    pub(crate) const fn task(self) -> TaskId {
-        TaskId(self.0 as u32)
+    pub(crate) fn task<I: Id>(self) -> I {
+        I::from_index(self.0)
     }
 
-    /// At no task; [`back`](Self::back) returns to the task.
+    /// Whether it is at a task.
     #[inline(always)]
-    pub(crate) const fn away(self) -> Cursor {
-        Cursor(self.0 | Cursor::AWAY)
-    }
-
-    /// Undoes [`away`](Self::away).
-    #[inline(always)]
-    pub(crate) const fn back(self) -> Cursor {
-        Cursor(self.0 & !Cursor::AWAY)
-    }
-
-    /// Whether it was sent away.
-    #[inline(always)]
-    pub(crate) const fn is_away(self) -> bool {
-        self.0 & Cursor::AWAY != 0
+    pub(crate) fn is_at_task<I: Id>(self) -> bool {
+        self.0 < I::MOST
     }
 }
 
@@ -141,30 +109,30 @@ impl Passes for () {
     }
 }
 
-/// A view of the caller's slab. At most [`MOST`](Nodes::MOST) nodes, so that [`TaskId::NONE`] and
-/// the 63 ids before it are beyond every slab.
+/// A view of the caller's slab. At most [`MOST`](Nodes::MOST) nodes, so that [`Id::NONE`] and the 63
+/// ids before it are beyond every slab.
 #[repr(transparent)]
-pub struct Nodes([Node]);
+pub struct Nodes<I = TaskId, K = u64>([Node<I, K>]);
 
-impl Nodes {
-    /// The maximum number of tasks of a slab.
-    pub const MOST: usize = TaskId::NONE.index() & !63;
+impl<I: Id, K: Key> Nodes<I, K> {
+    /// The maximum number of tasks of a slab: 192 with ids of 8 bits, 65,472 with 16.
+    pub const MOST: usize = I::MOST;
 
     /// Views `slab` as nodes. Nodes beyond the first [`MOST`](Self::MOST) are ignored.
     #[inline(always)]
-    pub fn from_mut(slab: &mut [Node]) -> &mut Nodes {
-        let seen = slab.len().min(Nodes::MOST);
+    pub fn from_mut(slab: &mut [Node<I, K>]) -> &mut Self {
+        let seen = slab.len().min(I::MOST);
         let slab = &mut slab[..seen];
         // SAFETY: `Nodes` is a transparent wrapper around `[Node]`.
-        unsafe { &mut *(slab as *mut [Node] as *mut Nodes) }
+        unsafe { &mut *(slab as *mut [Node<I, K>] as *mut Self) }
     }
 
     /// Views `slab` as read-only nodes.
     #[inline(always)]
-    pub fn from_ref(slab: &[Node]) -> &Nodes {
-        let slab = &slab[..slab.len().min(Nodes::MOST)];
+    pub fn from_ref(slab: &[Node<I, K>]) -> &Self {
+        let slab = &slab[..slab.len().min(I::MOST)];
         // SAFETY: as above.
-        unsafe { &*(slab as *const [Node] as *const Nodes) }
+        unsafe { &*(slab as *const [Node<I, K>] as *const Self) }
     }
 
     /// How many tasks the slab can hold.
@@ -179,22 +147,22 @@ impl Nodes {
         self.0.is_empty()
     }
 
-    /// The node of `task`, or `None` beyond the slab. [`TaskId::NONE`] is always beyond, so the
+    /// The node of `task`, or `None` beyond the slab. [`Id::NONE`] is always beyond, so the
     /// bounds check is also the test for the end of a list: one comparison, not two.
     #[inline(always)]
-    pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
+    pub(crate) fn get(&self, task: I) -> Option<&Node<I, K>> {
         self.0.get(task.index())
     }
 
     /// Whether `cursor` is at a task of this slab.
     #[inline(always)]
     pub(crate) fn holds(&self, cursor: Cursor) -> bool {
-        cursor.0 < self.len() as u64
+        cursor.0 < self.len()
     }
 
     /// The task at `cursor`, if it is in this slab.
     #[inline(always)]
-    pub(crate) fn task_at(&self, cursor: Cursor) -> Option<TaskId> {
+    pub(crate) fn task_at(&self, cursor: Cursor) -> Option<I> {
         self.task_at_or(cursor, &mut ())
     }
 
@@ -202,12 +170,12 @@ impl Nodes {
     /// that is. Returns a value that the compiler knows is in the slab; it would forget this where
     /// two paths meet.
     #[inline(always)]
-    pub(crate) fn task_at_or<P: Passes>(&self, cursor: Cursor, passes: &mut P) -> Option<TaskId> {
+    pub(crate) fn task_at_or<P: Passes>(&self, cursor: Cursor, passes: &mut P) -> Option<I> {
         let mut index = cursor.0;
-        if index >= self.len() as u64 {
+        if index >= self.len() {
             cold_path();
             index = passes.begin_pass()?.0;
-            if index >= self.len() as u64 {
+            if index >= self.len() {
                 return None;
             }
         }
@@ -221,33 +189,31 @@ impl Nodes {
     /// # Safety
     /// `cursor` is at a task whose index is less than `self.len()`.
     #[inline(always)]
-    pub(crate) unsafe fn promised(&self, cursor: Cursor) -> TaskId {
+    pub(crate) unsafe fn promised(&self, cursor: Cursor) -> I {
         // SAFETY: the caller promises the first half, and the length is at most `MOST`: see
         // `from_mut`.
-        unsafe {
-            assert_unchecked(cursor.0 < self.len() as u64 && cursor.0 < TaskId::NONE.0 as u64)
-        };
-        TaskId(cursor.0 as u32)
+        unsafe { assert_unchecked(cursor.0 < self.len() && cursor.0 < I::MOST) };
+        cursor.task()
     }
 
     /// As [`get`](Self::get), to change it.
     #[inline(always)]
-    pub(crate) fn get_mut(&mut self, task: TaskId) -> Option<&mut Node> {
+    pub(crate) fn get_mut(&mut self, task: I) -> Option<&mut Node<I, K>> {
         self.0.get_mut(task.index())
     }
 }
 
-impl core::ops::Index<TaskId> for Nodes {
-    type Output = Node;
+impl<I: Id, K: Key> core::ops::Index<I> for Nodes<I, K> {
+    type Output = Node<I, K>;
     #[inline(always)]
-    fn index(&self, task: TaskId) -> &Node {
+    fn index(&self, task: I) -> &Node<I, K> {
         &self.0[task.index()]
     }
 }
 
-impl core::ops::IndexMut<TaskId> for Nodes {
+impl<I: Id, K: Key> core::ops::IndexMut<I> for Nodes<I, K> {
     #[inline(always)]
-    fn index_mut(&mut self, task: TaskId) -> &mut Node {
+    fn index_mut(&mut self, task: I) -> &mut Node<I, K> {
         &mut self.0[task.index()]
     }
 }

@@ -4,60 +4,81 @@
 //! that always runs at a good level starves every worse one. One bit per level finds the best level
 //! without a search.
 //!
-//! Cost: O(1) in every operation, up to 256 levels, 2 KiB per queue. Source: the ready queue of
-//! Curran & Stumm 1990, section 5.3; the bitmap is that of Linux's O(1) scheduler.
+//! Cost: O(1) in every operation. At most 4 accesses to words of the mask (2 in an insertion, 2 in a
+//! removal), and writes to two nodes. 8 to 256 levels, 8 bytes each with ids of 32 bits.
+//! Source: the ready queue of Curran & Stumm 1990, section 5.3; the bitmap is that of Linux's O(1)
+//! scheduler.
+
+use core::marker::PhantomData;
 
 use crate::list::{List, find_from};
-use crate::{Level, Nodes, ReadyQueue, TaskId};
+use crate::mask::{Levels, Mask, Masked};
+use crate::{Id, Key, Level, Nodes, Probe, ReadyQueue, TaskId};
 
-const LEVELS: usize = 256;
-const WORDS: usize = LEVELS / 64;
-
-/// FIFO lists, the lowest level first.
+/// FIFO lists, the lowest level first. `LEVELS` is 8, 16, 32, 64, 128 or 256.
+///
+/// ```
+/// use readyq::{Level, Node, Nodes, Priority, ReadyQueue};
+///
+/// let mut slab = [Node::<u8, u16>::default(); 2];
+/// let nodes = Nodes::from_mut(&mut slab);
+/// let mut queue = Priority::<8, u8, u16>::default();
+/// queue.insert(nodes, 0, Level(7));
+/// queue.insert(nodes, 1, Level(3));
+/// assert_eq!(queue.best_level(), Some(Level(3)));
+/// assert_eq!(queue.pop(nodes), Some(1));
+/// ```
 #[derive(Clone, Debug)]
-pub struct Priority {
-    /// Bit w: `waiting[w]` is not 0.
-    words: u64,
-    /// Bit l % 64 of word l / 64: `lists[l]` is not empty.
-    waiting: [u64; WORDS],
-    lists: [List; LEVELS],
+pub struct Priority<const LEVELS: usize = 256, I = TaskId, K = u64, P = ()>
+where
+    Levels<LEVELS>: Masked,
+{
+    /// Bit l: `lists[l]` is not empty.
+    waiting: <Levels<LEVELS> as Masked>::Mask,
+    lists: [List<I>; LEVELS],
+    probe: P,
+    nodes: PhantomData<fn(K)>,
 }
 
 impl Priority {
-    /// An empty queue.
+    /// An empty queue, of 256 levels and the default width.
     pub const fn new() -> Self {
-        Priority { words: 0, waiting: [0; WORDS], lists: [List::EMPTY; LEVELS] }
+        Priority::with_probe(())
+    }
+}
+
+impl<const LEVELS: usize, I: Id, K: Key, P: Probe> Priority<LEVELS, I, K, P>
+where
+    Levels<LEVELS>: Masked,
+{
+    /// An empty queue of any width, whose `probe` counts the accesses to words of the mask; `()`
+    /// counts nothing.
+    pub const fn with_probe(probe: P) -> Self {
+        Priority { waiting: Mask::EMPTY, lists: [List::EMPTY; LEVELS], probe, nodes: PhantomData }
     }
 
     /// The best level that has waiting tasks.
     #[inline(always)]
     pub fn best_level(&self) -> Option<Level> {
-        if self.words == 0 {
-            return None;
-        }
-        let word = self.words.trailing_zeros() as usize % WORDS;
-        Some(Level((word * 64) as u16 + self.waiting[word].trailing_zeros() as u16))
-    }
-
-    #[inline(always)]
-    fn mark_empty(&mut self, level: usize) {
-        let word = level / 64;
-        self.waiting[word] &= !(1 << (level % 64));
-        if self.waiting[word] == 0 {
-            self.words &= !(1 << word);
-        }
+        self.waiting.first(&mut ()).map(|level| Level(level as u16))
     }
 }
 
-impl Default for Priority {
+impl<const LEVELS: usize, I: Id, K: Key, P: Probe + Default> Default for Priority<LEVELS, I, K, P>
+where
+    Levels<LEVELS>: Masked,
+{
     fn default() -> Self {
-        Self::new()
+        Priority::with_probe(P::default())
     }
 }
 
-impl ReadyQueue for Priority {
+impl<const LEVELS: usize, I: Id, K: Key, P: Probe> ReadyQueue<I, K> for Priority<LEVELS, I, K, P>
+where
+    Levels<LEVELS>: Masked,
+{
     #[inline]
-    fn insert(&mut self, nodes: &mut Nodes, task: TaskId, level: Level) {
+    fn insert(&mut self, nodes: &mut Nodes<I, K>, task: I, level: Level) {
         debug_assert!(
             (level.0 as usize) < LEVELS,
             "priority has {LEVELS} levels, not level {}",
@@ -66,55 +87,48 @@ impl ReadyQueue for Priority {
         let index = level.0 as usize % LEVELS;
         nodes[task].set_list(index);
         if self.lists[index].push_back(nodes, task) {
-            self.waiting[index / 64] |= 1 << (index % 64);
-            self.words |= 1 << (index / 64);
+            self.waiting.insert(index, &mut self.probe);
         }
     }
 
     #[inline]
-    fn pop(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
-        let index = self.best_level()?.0 as usize % LEVELS;
+    fn pop(&mut self, nodes: &mut Nodes<I, K>) -> Option<I> {
+        let index = self.waiting.first(&mut self.probe)? % LEVELS;
         let (task, emptied) = self.lists[index].pop_front(nodes)?;
         if emptied {
-            self.mark_empty(index);
+            self.waiting.remove(index, &mut self.probe);
         }
         Some(task)
     }
 
     #[inline]
-    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
-        self.best_level().map(|level| self.lists[level.0 as usize % LEVELS].head)
+    fn peek(&self, _nodes: &Nodes<I, K>) -> Option<I> {
+        self.waiting.first(&mut ()).map(|level| self.lists[level % LEVELS].head)
     }
 
     #[inline]
-    fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+    fn remove(&mut self, nodes: &mut Nodes<I, K>, task: I) {
         let index = nodes[task].list() % LEVELS;
         self.lists[index].unlink(nodes, task);
         if self.lists[index].is_empty() {
-            self.mark_empty(index);
+            self.waiting.remove(index, &mut self.probe);
         }
     }
 
-    fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
-        for (word, &bits) in self.waiting.iter().enumerate() {
-            let mut bits = bits;
-            while bits != 0 {
-                let level = word * 64 + bits.trailing_zeros() as usize;
-                if let Some(task) = find_from(nodes, self.lists[level].head, &mut accept) {
-                    return Some(task);
-                }
-                bits &= bits - 1;
-            }
-        }
-        None
+    fn find(&self, nodes: &Nodes<I, K>, mut accept: impl FnMut(I) -> bool) -> Option<I> {
+        self.waiting.find(0, |level| find_from(nodes, self.lists[level % LEVELS].head, &mut accept))
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.words == 0
+        self.waiting.is_empty()
     }
 
     fn levels(&self) -> u32 {
         LEVELS as u32
+    }
+
+    fn steps(&self) -> u64 {
+        self.probe.steps()
     }
 }

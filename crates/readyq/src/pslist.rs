@@ -16,9 +16,9 @@
 //! greater, which keeps FIFO among equal tasks. A waking task is inserted like any other, at the
 //! key that [`Strides`] describes.
 
-use crate::clock::{Clock, LONGEST_STRIDE, before};
+use crate::clock::Clock;
 use crate::list::{List, find_from};
-use crate::{Level, Nodes, ReadyQueue, Strides, TaskId};
+use crate::{Id, Key, Level, Nodes, ReadyQueue, Strides, TaskId};
 
 const FRONT: u8 = 0;
 const BACK: u8 = 1;
@@ -121,11 +121,11 @@ impl ReadyQueue for PsList {
         }
         let runs_on = was_running && self.stop_rule;
         let (head, middle) = (self.list.head, self.middle);
-        if runs_on && nodes.get(head).is_some_and(|node| !before(node.key, key)) {
+        if runs_on && nodes.get(head).is_some_and(|node| !node.key.is_before(key)) {
             self.insert_in_front(nodes, head, task);
             return self.balance(nodes);
         }
-        let precedes = nodes.get(middle).is_some_and(|node| before(key, node.key));
+        let precedes = nodes.get(middle).is_some_and(|node| key.is_before(node.key));
         self.insert_by(nodes, task, |_| precedes);
     }
 
@@ -167,6 +167,6 @@ impl ReadyQueue for PsList {
     }
 
     fn levels(&self) -> u32 {
-        self.clock.strides.levels_up_to(LONGEST_STRIDE)
+        self.clock.strides.levels_up_to(u64::LONGEST_STRIDE)
     }
 }

@@ -9,9 +9,9 @@
 //! Search Direction". Deviations: keys wrap; a waking task does not get the slices it missed (see
 //! [`Strides`]).
 
-use crate::clock::{Clock, LONGEST_STRIDE, before};
+use crate::clock::Clock;
 use crate::list::{List, find_from};
-use crate::{Level, Nodes, Probe, ReadyQueue, Strides, TaskId};
+use crate::{Id, Key, Level, Nodes, Probe, ReadyQueue, Strides, TaskId};
 
 /// A sorted list that is searched from its head.
 pub type SortedList<P = ()> = Sorted<false, P>;
@@ -46,7 +46,7 @@ impl<const REVERSE: bool, P: Probe> Sorted<REVERSE, P> {
     fn insert_forward(&mut self, nodes: &mut Nodes, task: TaskId, key: u64) {
         let mut place = self.list.head;
         while let Some(node) = nodes.get(place) {
-            if before(key, node.key) {
+            if key.is_before(node.key) {
                 return self.list.insert_before(nodes, place, task);
             }
             self.probe.step();
@@ -60,7 +60,7 @@ impl<const REVERSE: bool, P: Probe> Sorted<REVERSE, P> {
     fn insert_reverse(&mut self, nodes: &mut Nodes, task: TaskId, key: u64) {
         let mut place = self.list.tail;
         while let Some(node) = nodes.get(place) {
-            if !before(key, node.key) {
+            if !key.is_before(node.key) {
                 return self.list.insert_after(nodes, place, task);
             }
             self.probe.step();
@@ -113,7 +113,7 @@ impl<const REVERSE: bool, P: Probe> ReadyQueue for Sorted<REVERSE, P> {
     }
 
     fn levels(&self) -> u32 {
-        self.clock.strides.levels_up_to(LONGEST_STRIDE)
+        self.clock.strides.levels_up_to(u64::LONGEST_STRIDE)
     }
 
     fn steps(&self) -> u64 {

@@ -24,35 +24,40 @@
 //! ```
 
 use crate::nodes::Cursor;
-use crate::{Node, Nodes, TaskId};
+use crate::{Id, Key, Node, Nodes, TaskId};
 
 const RED: u8 = 0;
 const BLACK: u8 = 1;
 
 /// The heads of a tree: its root and its first task.
 #[derive(Clone, Debug)]
-pub struct Tree {
-    root: TaskId,
+pub struct Tree<I = TaskId> {
+    root: I,
     /// The leftmost task; `NONE` exactly when the tree is empty.
-    first: TaskId,
+    first: I,
 }
 
 impl Tree {
-    /// An empty tree.
+    /// An empty tree, of the default width.
     pub const fn new() -> Self {
-        Tree { root: TaskId::NONE, first: TaskId::NONE }
+        Tree::EMPTY
     }
+}
+
+impl<I: Id> Tree<I> {
+    /// As [`new`](Tree::new), of any width.
+    pub const EMPTY: Self = Tree { root: I::NONE, first: I::NONE };
 
     /// Inserts `task`, which is in no tree, in the order of `less(nodes, a, b)`, "a comes strictly
     /// before b". It comes after its equals.
     #[inline(always)]
-    pub fn insert_by(
+    pub fn insert_by<K: Key>(
         &mut self,
-        nodes: &mut Nodes,
-        task: TaskId,
-        mut less: impl FnMut(&Nodes, TaskId, TaskId) -> bool,
+        nodes: &mut Nodes<I, K>,
+        task: I,
+        mut less: impl FnMut(&Nodes<I, K>, I, I) -> bool,
     ) {
-        let (mut parent, mut on_left, mut next) = (TaskId::NONE, true, self.root);
+        let (mut parent, mut on_left, mut next) = (I::NONE, true, self.root);
         while let Some(node) = nodes.get(next) {
             parent = next;
             on_left = less(nodes, task, parent);
@@ -60,8 +65,8 @@ impl Tree {
         }
         match (parent.known(), on_left) {
             (None, _) => self.plant(nodes, task),
-            (Some(parent), true) => self.hang::<true>(nodes, task, parent),
-            (Some(parent), false) => self.hang::<false>(nodes, task, parent),
+            (Some(parent), true) => self.hang::<true, K>(nodes, task, parent),
+            (Some(parent), false) => self.hang::<false, K>(nodes, task, parent),
         }
     }
 
@@ -71,11 +76,11 @@ impl Tree {
     /// The descent costs seven instructions a level. For this it uses references, and each side has
     /// its own load and its own end.
     #[inline(always)]
-    pub(crate) fn insert_before(
+    pub(crate) fn insert_before<K: Key>(
         &mut self,
-        nodes: &mut Nodes,
-        task: TaskId,
-        mut before: impl FnMut(&Node) -> bool,
+        nodes: &mut Nodes<I, K>,
+        task: I,
+        mut before: impl FnMut(&Node<I, K>) -> bool,
     ) {
         let mut parent = Cursor::at(self.root);
         let Some(mut node) = nodes.get(self.root) else {
@@ -87,7 +92,7 @@ impl Tree {
                 let Some(below) = nodes.get(left) else {
                     // SAFETY: `parent` is at the task of `node`, which was found in the slab.
                     let parent = unsafe { nodes.promised(parent) };
-                    return self.hang::<true>(nodes, task, parent);
+                    return self.hang::<true, K>(nodes, task, parent);
                 };
                 (parent, node) = (Cursor::at(left), below);
             } else {
@@ -95,7 +100,7 @@ impl Tree {
                 let Some(below) = nodes.get(right) else {
                     // SAFETY: as above.
                     let parent = unsafe { nodes.promised(parent) };
-                    return self.hang::<false>(nodes, task, parent);
+                    return self.hang::<false, K>(nodes, task, parent);
                 };
                 (parent, node) = (Cursor::at(right), below);
             }
@@ -104,11 +109,11 @@ impl Tree {
 
     /// Makes `task` the only one.
     #[inline(always)]
-    fn plant(&mut self, nodes: &mut Nodes, task: TaskId) {
+    fn plant<K: Key>(&mut self, nodes: &mut Nodes<I, K>, task: I) {
         let node = &mut nodes[task];
-        node.next = TaskId::NONE;
-        node.prev = TaskId::NONE;
-        node.parent = TaskId::NONE;
+        node.next = I::NONE;
+        node.prev = I::NONE;
+        node.parent = I::NONE;
         node.tag = BLACK;
         self.root = task;
         self.first = task;
@@ -116,10 +121,10 @@ impl Tree {
 
     /// Makes `task` a child of `parent`, on the empty side that `ON_LEFT` names.
     #[inline(always)]
-    fn hang<const ON_LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, parent: TaskId) {
+    fn hang<const ON_LEFT: bool, K: Key>(&mut self, nodes: &mut Nodes<I, K>, task: I, parent: I) {
         let node = &mut nodes[task];
-        node.next = TaskId::NONE;
-        node.prev = TaskId::NONE;
+        node.next = I::NONE;
+        node.prev = I::NONE;
         node.parent = parent;
         node.tag = RED;
         let above = &mut nodes[parent];
@@ -140,7 +145,7 @@ impl Tree {
 
     /// Removes the first task.
     #[inline(always)]
-    pub fn pop_first(&mut self, nodes: &mut Nodes) -> Option<TaskId> {
+    pub fn pop_first<K: Key>(&mut self, nodes: &mut Nodes<I, K>) -> Option<I> {
         let task = self.first;
         let &Node { prev: right, parent, tag, .. } = nodes.get(task)?;
         // The first task has no left child, so its right one is a red leaf, which takes its place
@@ -160,7 +165,7 @@ impl Tree {
                 return Some(task);
             }
         }
-        if right == TaskId::NONE && tag == BLACK {
+        if right == I::NONE && tag == BLACK {
             self.repair_left_edge(nodes, parent);
         }
         Some(task)
@@ -168,7 +173,7 @@ impl Tree {
 
     /// Removes `task`, which is in this tree.
     #[inline]
-    pub fn remove(&mut self, nodes: &mut Nodes, task: TaskId) {
+    pub fn remove<K: Key>(&mut self, nodes: &mut Nodes<I, K>, task: I) {
         if task == self.first {
             self.pop_first(nodes);
             return;
@@ -177,14 +182,14 @@ impl Tree {
         // The node that leaves the tree's shape is `task` itself or, if it has two children, its
         // successor, which then replaces it.
         let (hole, hole_on_left, filler, lost);
-        if left == TaskId::NONE || right == TaskId::NONE {
-            filler = if left == TaskId::NONE { right } else { left };
+        if left == I::NONE || right == I::NONE {
+            filler = if left == I::NONE { right } else { left };
             (hole, hole_on_left, lost) =
                 (parent, nodes.get(parent).is_some_and(|node| node.next == task), tag);
             self.replace_child(nodes, parent, task, filler);
         } else {
             let mut heir = right;
-            while nodes[heir].next != TaskId::NONE {
+            while nodes[heir].next != I::NONE {
                 heir = nodes[heir].next;
             }
             let Node { prev, parent: above, tag: heir_tag, .. } = nodes[heir];
@@ -208,49 +213,49 @@ impl Tree {
             node.parent = hole;
             node.tag = BLACK;
         }
-        if filler == TaskId::NONE && lost == BLACK && hole != TaskId::NONE {
+        if filler == I::NONE && lost == BLACK && hole != I::NONE {
             self.repair_black_up(nodes, hole, hole_on_left);
         }
     }
 
     /// The first task in the order.
     #[inline(always)]
-    pub fn first(&self) -> Option<TaskId> {
+    pub fn first(&self) -> Option<I> {
         self.first.known()
     }
 
     /// Whether the tree holds no task.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.root == TaskId::NONE
+        self.root == I::NONE
     }
 
     /// The task at the root, to search from.
     #[inline(always)]
-    pub fn root(&self) -> Option<TaskId> {
+    pub fn root(&self) -> Option<I> {
         self.root.known()
     }
 
     /// The root of the subtree below `task` with the tasks before it.
     #[inline(always)]
-    pub fn left(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
+    pub fn left<K: Key>(&self, nodes: &Nodes<I, K>, task: I) -> Option<I> {
         nodes[task].next.known()
     }
 
     /// The root of the subtree below `task` with the tasks after it.
     #[inline(always)]
-    pub fn right(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
+    pub fn right<K: Key>(&self, nodes: &Nodes<I, K>, task: I) -> Option<I> {
         nodes[task].prev.known()
     }
 
     /// The parent of `task`.
     #[inline(always)]
-    pub fn parent(&self, nodes: &Nodes, task: TaskId) -> Option<TaskId> {
+    pub fn parent<K: Key>(&self, nodes: &Nodes<I, K>, task: I) -> Option<I> {
         nodes[task].parent.known()
     }
 
     /// The task that follows `task` in the order.
-    pub fn next(&self, nodes: &Nodes, mut task: TaskId) -> Option<TaskId> {
+    pub fn next<K: Key>(&self, nodes: &Nodes<I, K>, mut task: I) -> Option<I> {
         if let Some(mut below) = self.right(nodes, task) {
             while let Some(left) = self.left(nodes, below) {
                 below = left;
@@ -267,7 +272,11 @@ impl Tree {
     }
 
     /// The first task in the order that `accept` returns true for.
-    pub fn find(&self, nodes: &Nodes, mut accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+    pub fn find<K: Key>(
+        &self,
+        nodes: &Nodes<I, K>,
+        mut accept: impl FnMut(I) -> bool,
+    ) -> Option<I> {
         let mut candidate = self.first();
         while let Some(task) = candidate {
             if accept(task) {
@@ -280,7 +289,7 @@ impl Tree {
 
     /// Restores "no red task below a red one" after the red `task` came in below the red `parent`.
     #[inline(always)]
-    fn repair_red(&mut self, nodes: &mut Nodes, mut task: TaskId, mut parent: TaskId) {
+    fn repair_red<K: Key>(&mut self, nodes: &mut Nodes<I, K>, mut task: I, mut parent: I) {
         // Both are in the slab: `hang` has written to them.
         loop {
             // SAFETY: at first as above; afterwards `parent` is what was `above` and found to be
@@ -289,11 +298,13 @@ impl Tree {
             // A red parent is not the root.
             let grand = nodes[parent].parent;
             let Node { next: left, prev: right, parent: above, .. } = nodes[grand];
-            let uncle = TaskId(left.0 ^ right.0 ^ parent.0);
+            let uncle = I::from_index(left.index() ^ right.index() ^ parent.index());
             match nodes.get_mut(uncle) {
                 Some(node) if node.tag == RED => node.tag = BLACK,
-                _ if left == parent => return self.rotate_red::<true>(nodes, task, parent, grand),
-                _ => return self.rotate_red::<false>(nodes, task, parent, grand),
+                _ if left == parent => {
+                    return self.rotate_red::<true, K>(nodes, task, parent, grand);
+                }
+                _ => return self.rotate_red::<false, K>(nodes, task, parent, grand),
             }
             nodes[parent].tag = BLACK;
             let Some(node) = nodes.get(above) else { return };
@@ -311,37 +322,38 @@ impl Tree {
     /// black. `ON_LEFT`: the parent is a left child. The middle one of the three moves to the top
     /// and becomes black; the other two become its red children.
     #[inline(always)]
-    fn rotate_red<const ON_LEFT: bool>(
+    fn rotate_red<const ON_LEFT: bool, K: Key>(
         &mut self,
-        nodes: &mut Nodes,
-        task: TaskId,
-        parent: TaskId,
-        grand: TaskId,
+        nodes: &mut Nodes<I, K>,
+        task: I,
+        parent: I,
+        grand: I,
     ) {
         let above = nodes[grand].parent;
-        let inner = far::<ON_LEFT>(&nodes[parent]);
+        let inner = far::<ON_LEFT, _, _>(&nodes[parent]);
         if inner != task {
-            self.give::<ON_LEFT>(nodes, grand, inner);
-            set_far::<ON_LEFT>(&mut nodes[parent], grand);
+            self.give::<ON_LEFT, K>(nodes, grand, inner);
+            set_far::<ON_LEFT, _, _>(&mut nodes[parent], grand);
             self.crown(nodes, parent, grand, above);
             return;
         }
-        let (outer, inner) = (near::<ON_LEFT>(&nodes[task]), far::<ON_LEFT>(&nodes[task]));
-        set_far::<ON_LEFT>(&mut nodes[parent], outer);
+        let (outer, inner) =
+            (near::<ON_LEFT, _, _>(&nodes[task]), far::<ON_LEFT, _, _>(&nodes[task]));
+        set_far::<ON_LEFT, _, _>(&mut nodes[parent], outer);
         if let Some(node) = nodes.get_mut(outer) {
             node.parent = parent;
         }
         nodes[parent].parent = task;
-        self.give::<ON_LEFT>(nodes, grand, inner);
-        set_near::<ON_LEFT>(&mut nodes[task], parent);
-        set_far::<ON_LEFT>(&mut nodes[task], grand);
+        self.give::<ON_LEFT, K>(nodes, grand, inner);
+        set_near::<ON_LEFT, _, _>(&mut nodes[task], parent);
+        set_far::<ON_LEFT, _, _>(&mut nodes[task], grand);
         self.crown(nodes, task, grand, above);
     }
 
     /// Hangs `child` below `task`, on the side that `LEFT` names.
     #[inline(always)]
-    fn give<const LEFT: bool>(&mut self, nodes: &mut Nodes, task: TaskId, child: TaskId) {
-        set_near::<LEFT>(&mut nodes[task], child);
+    fn give<const LEFT: bool, K: Key>(&mut self, nodes: &mut Nodes<I, K>, task: I, child: I) {
+        set_near::<LEFT, _, _>(&mut nodes[task], child);
         if let Some(node) = nodes.get_mut(child) {
             node.parent = task;
         }
@@ -349,7 +361,7 @@ impl Tree {
 
     /// Puts `top`, black, in the place of `grand`, which becomes its red child.
     #[inline(always)]
-    fn crown(&mut self, nodes: &mut Nodes, top: TaskId, grand: TaskId, above: TaskId) {
+    fn crown<K: Key>(&mut self, nodes: &mut Nodes<I, K>, top: I, grand: I, above: I) {
         nodes[grand].parent = top;
         nodes[grand].tag = RED;
         nodes[top].parent = above;
@@ -360,9 +372,9 @@ impl Tree {
     /// Repairs a tree in which every path through the left side of `hole` is one black task short,
     /// when `hole` and everything above it are on the left edge of the tree.
     #[inline(always)]
-    fn repair_left_edge(&mut self, nodes: &mut Nodes, mut hole: TaskId) {
+    fn repair_left_edge<K: Key>(&mut self, nodes: &mut Nodes<I, K>, mut hole: I) {
         while nodes.get(hole).is_some() {
-            if self.repair_black::<true, true>(nodes, hole) {
+            if self.repair_black::<true, true, K>(nodes, hole) {
                 return;
             }
             hole = nodes[hole].parent;
@@ -371,14 +383,14 @@ impl Tree {
 
     /// Repairs a tree in which every path through one side of `hole` is one black task short.
     #[inline]
-    fn repair_black_up(&mut self, nodes: &mut Nodes, mut hole: TaskId, mut on_left: bool) {
+    fn repair_black_up<K: Key>(&mut self, nodes: &mut Nodes<I, K>, mut hole: I, mut on_left: bool) {
         loop {
             let repaired = match on_left {
-                true => self.repair_black::<true, false>(nodes, hole),
-                false => self.repair_black::<false, false>(nodes, hole),
+                true => self.repair_black::<true, false, K>(nodes, hole),
+                false => self.repair_black::<false, false, K>(nodes, hole),
             };
             let above = nodes[hole].parent;
-            if repaired || above == TaskId::NONE {
+            if repaired || above == I::NONE {
                 return;
             }
             on_left = nodes[above].next == hole;
@@ -390,19 +402,19 @@ impl Tree {
     /// `hole` one black task short. `ON_EDGE`: `hole` and everything above it are on the left edge
     /// of the tree.
     #[inline(always)]
-    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool>(
+    fn repair_black<const ON_LEFT: bool, const ON_EDGE: bool, K: Key>(
         &mut self,
-        nodes: &mut Nodes,
-        hole: TaskId,
+        nodes: &mut Nodes<I, K>,
+        hole: I,
     ) -> bool {
-        let mut sibling = far::<ON_LEFT>(&nodes[hole]);
+        let mut sibling = far::<ON_LEFT, _, _>(&nodes[hole]);
         let Node { tag, next, prev, .. } = nodes[sibling];
         let mut below = (next, prev);
         if tag == RED {
             nodes[sibling].tag = BLACK;
             nodes[hole].tag = RED;
-            self.rotate::<ON_LEFT, ON_EDGE>(nodes, hole);
-            sibling = far::<ON_LEFT>(&nodes[hole]);
+            self.rotate::<ON_LEFT, ON_EDGE, K>(nodes, hole);
+            sibling = far::<ON_LEFT, _, _>(&nodes[hole]);
             below = (nodes[sibling].next, nodes[sibling].prev);
         }
         // SAFETY: both paths to here have read its links.
@@ -417,9 +429,9 @@ impl Tree {
             && node.tag == RED
         {
             if ON_LEFT {
-                self.rotate::<false, false>(nodes, sibling);
+                self.rotate::<false, false, K>(nodes, sibling);
             } else {
-                self.rotate::<true, false>(nodes, sibling);
+                self.rotate::<true, false, K>(nodes, sibling);
             }
             nodes[inner].tag = nodes[hole].tag;
         } else {
@@ -429,25 +441,25 @@ impl Tree {
             return was_red;
         }
         nodes[hole].tag = BLACK;
-        self.rotate::<ON_LEFT, ON_EDGE>(nodes, hole);
+        self.rotate::<ON_LEFT, ON_EDGE, K>(nodes, hole);
         true
     }
 
     /// Rotates `task` down to the side that `TO_LEFT` names; its child on the other side replaces
     /// it. `ON_EDGE` as in [`repair_black`](Self::repair_black).
     #[inline(always)]
-    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool>(
+    fn rotate<const TO_LEFT: bool, const ON_EDGE: bool, K: Key>(
         &mut self,
-        nodes: &mut Nodes,
-        task: TaskId,
+        nodes: &mut Nodes<I, K>,
+        task: I,
     ) {
-        let up = far::<TO_LEFT>(&nodes[task]);
+        let up = far::<TO_LEFT, _, _>(&nodes[task]);
         let above = nodes[task].parent;
-        let inner = near::<TO_LEFT>(&nodes[up]);
+        let inner = near::<TO_LEFT, _, _>(&nodes[up]);
         let node = &mut nodes[up];
         node.parent = above;
-        set_near::<TO_LEFT>(node, task);
-        set_far::<TO_LEFT>(&mut nodes[task], inner);
+        set_near::<TO_LEFT, _, _>(node, task);
+        set_far::<TO_LEFT, _, _>(&mut nodes[task], inner);
         nodes[task].parent = up;
         if let Some(node) = nodes.get_mut(inner) {
             node.parent = task;
@@ -460,7 +472,7 @@ impl Tree {
 
     /// Makes `parent` point to `new` where it pointed to `old`.
     #[inline(always)]
-    fn replace_child(&mut self, nodes: &mut Nodes, parent: TaskId, old: TaskId, new: TaskId) {
+    fn replace_child<K: Key>(&mut self, nodes: &mut Nodes<I, K>, parent: I, old: I, new: I) {
         match nodes.get_mut(parent) {
             Some(node) if node.next == old => node.next = new,
             Some(node) => node.prev = new,
@@ -469,32 +481,32 @@ impl Tree {
     }
 }
 
-impl Default for Tree {
+impl<I: Id> Default for Tree<I> {
     fn default() -> Self {
-        Self::new()
+        Tree::EMPTY
     }
 }
 
 /// The child on the side that `LEFT` names.
 #[inline(always)]
-fn near<const LEFT: bool>(node: &Node) -> TaskId {
+fn near<const LEFT: bool, I: Id, K: Key>(node: &Node<I, K>) -> I {
     if LEFT { node.next } else { node.prev }
 }
 
 /// The child on the other side.
 #[inline(always)]
-fn far<const LEFT: bool>(node: &Node) -> TaskId {
+fn far<const LEFT: bool, I: Id, K: Key>(node: &Node<I, K>) -> I {
     if LEFT { node.prev } else { node.next }
 }
 
 /// Puts `child` on the side that `LEFT` names.
 #[inline(always)]
-fn set_near<const LEFT: bool>(node: &mut Node, child: TaskId) {
+fn set_near<const LEFT: bool, I: Id, K: Key>(node: &mut Node<I, K>, child: I) {
     *(if LEFT { &mut node.next } else { &mut node.prev }) = child;
 }
 
 /// Puts `child` on the other side.
 #[inline(always)]
-fn set_far<const LEFT: bool>(node: &mut Node, child: TaskId) {
+fn set_far<const LEFT: bool, I: Id, K: Key>(node: &mut Node<I, K>, child: I) {
     *(if LEFT { &mut node.prev } else { &mut node.next }) = child;
 }

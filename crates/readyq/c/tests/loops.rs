@@ -3,8 +3,10 @@
 #![no_std]
 
 use core::arch::asm;
+use core::hint::assert_unchecked;
+
 use readyq::{
-    Level, Node, Nodes, Priority, RbTree, ReadyQueue, RoundRobin, Ruler, Strides, TaskId, Wheel,
+    Buckets, Id as _, Level, Node, Nodes, Priority, RbTree, ReadyQueue, RoundRobin, Ruler, Strides,
 };
 
 /// What a call is to do.
@@ -21,7 +23,7 @@ pub enum Phase {
 #[repr(C)]
 pub struct Run {
     queue: *mut u8,
-    nodes: *mut Node,
+    nodes: *mut Node<Id, Key>,
     levels: *const Level,
     tasks: usize,
     slices: u32,
@@ -37,21 +39,36 @@ pub unsafe extern "C" fn rust_loop(number: u32, phase: Phase, run: &Run) {
     unsafe {
         match number {
             0 => on(NoQueue, phase, run),
-            1 => on(RoundRobin::new(), phase, run),
-            2 => on(Priority::new(), phase, run),
-            3 => on(Ruler::new(), phase, run),
-            4 => on(Wheel::new(Strides::Linear), phase, run),
-            _ => on(RbTree::new(Strides::Linear), phase, run),
+            1 => on(RoundRobin::EMPTY, phase, run),
+            2 => on(Priority::<LEVELS, _, _>::with_probe(()), phase, run),
+            3 => on(Ruler::<LEVELS, _, _>::with_probe(()), phase, run),
+            4 => on(Buckets::<LEVELS, _, _>::new(Strides::Linear), phase, run),
+            _ => on(RbTree::with_probe(Strides::Linear, ()), phase, run),
         }
     }
 }
 
-unsafe fn on<Q: ReadyQueue>(empty: Q, phase: Phase, run: &Run) {
+/// The widths: those of the C edition on a machine of 32 bits, readyq's default on one of 64.
+#[cfg(target_pointer_width = "32")]
+mod width {
+    pub type Id = u16;
+    pub type Key = u32;
+    pub const LEVELS: usize = 32;
+}
+#[cfg(target_pointer_width = "64")]
+mod width {
+    pub type Id = readyq::TaskId;
+    pub type Key = u64;
+    pub const LEVELS: usize = 64;
+}
+use width::{Id, Key, LEVELS};
+
+unsafe fn on<Q: ReadyQueue<Id, Key>>(empty: Q, phase: Phase, run: &Run) {
     // SAFETY: the caller's promise.
     let (slab, levels) = unsafe {
         if phase == Phase::Fill {
             run.queue.cast::<Q>().write(empty);
-            (0..run.tasks).for_each(|task| run.nodes.add(task).write(Node::NEW));
+            (0..run.tasks).for_each(|task| run.nodes.add(task).write(Node::FRESH));
         }
         (
             core::slice::from_raw_parts_mut(run.nodes, run.tasks),
@@ -65,14 +82,19 @@ unsafe fn on<Q: ReadyQueue>(empty: Q, phase: Phase, run: &Run) {
         return yield_for_ever(queue, nodes, levels, run.slices);
     }
     for (task, &level) in levels.iter().enumerate() {
-        queue.insert(nodes, TaskId(task as u32), level);
+        queue.insert(nodes, Id::from_index(task), level);
     }
     yield_for_ever(queue, nodes, levels, 20 * run.tasks as u32);
 }
 
 /// That of `examples/count`.
 #[inline(never)]
-fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Level], slices: u32) {
+fn yield_for_ever<Q: ReadyQueue<Id, Key>>(
+    queue: &mut Q,
+    nodes: &mut Nodes<Id, Key>,
+    levels: &[Level],
+    slices: u32,
+) {
     for _ in 0..slices {
         let Some(task) = queue.pop(nodes) else { return };
         queue.insert(nodes, task, levels[task.index()]);
@@ -82,24 +104,24 @@ fn yield_for_ever<Q: ReadyQueue>(queue: &mut Q, nodes: &mut Nodes, levels: &[Lev
 /// No queue: what remains is the loop.
 struct NoQueue;
 
-impl ReadyQueue for NoQueue {
+impl ReadyQueue<Id, Key> for NoQueue {
     #[inline(always)]
-    fn insert(&mut self, _nodes: &mut Nodes, _task: TaskId, level: Level) {
+    fn insert(&mut self, _nodes: &mut Nodes<Id, Key>, _task: Id, level: Level) {
         opaque(level.0.into());
     }
 
     #[inline(always)]
-    fn pop(&mut self, _nodes: &mut Nodes) -> Option<TaskId> {
-        Some(TaskId(opaque(0)))
+    fn pop(&mut self, _nodes: &mut Nodes<Id, Key>) -> Option<Id> {
+        Some(opaque_task())
     }
 
-    fn peek(&self, _nodes: &Nodes) -> Option<TaskId> {
+    fn peek(&self, _nodes: &Nodes<Id, Key>) -> Option<Id> {
         None
     }
 
-    fn remove(&mut self, _nodes: &mut Nodes, _task: TaskId) {}
+    fn remove(&mut self, _nodes: &mut Nodes<Id, Key>, _task: Id) {}
 
-    fn find(&self, _nodes: &Nodes, _accept: impl FnMut(TaskId) -> bool) -> Option<TaskId> {
+    fn find(&self, _nodes: &Nodes<Id, Key>, _accept: impl FnMut(Id) -> bool) -> Option<Id> {
         None
     }
 
@@ -108,11 +130,20 @@ impl ReadyQueue for NoQueue {
     }
 }
 
+/// The first id, in a way that the compiler cannot see through. Takes no instruction: the value is
+/// as one that was loaded from a link.
+#[inline(always)]
+fn opaque_task() -> Id {
+    let index = opaque(0);
+    // SAFETY: it is 0.
+    unsafe { assert_unchecked(index < Id::MOST) };
+    Id::from_index(index)
+}
+
 /// Returns `value`, in a way that the compiler cannot see through. Takes no instruction.
 #[inline(always)]
-fn opaque(value: u32) -> u32 {
-    let mut wide = value as usize;
+fn opaque(mut value: usize) -> usize {
     // SAFETY: the assembly is empty but for a comment.
-    unsafe { asm!("/* {0} */", inout(reg) wide, options(nomem, nostack, preserves_flags)) };
-    wide as u32
+    unsafe { asm!("/* {0} */", inout(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
 }

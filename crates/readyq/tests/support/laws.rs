@@ -42,6 +42,14 @@ impl<Q: ReadyQueue + Clone> Pair<Q> {
         self.apply(Op::Pop)
     }
 
+    /// Runs `ops`, and forgets that they were run. From here on there are `levels` levels.
+    pub fn then(&mut self, ops: &[Op], levels: u16) -> Result<(), String> {
+        ops.iter().try_for_each(|&op| self.apply(op))?;
+        self.history.clear();
+        self.levels = levels;
+        Ok(())
+    }
+
     /// Runs every sequence of up to `length` operations. Returns their number. Tasks that were
     /// never inserted are alike, so only the first of them is tried.
     pub fn check_all(&self, length: usize) -> Result<u64, String> {
