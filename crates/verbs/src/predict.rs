@@ -176,8 +176,9 @@ impl Predict {
         for change in if self.change.is_empty() { usual()? } else { self.change.clone() } {
             if changes.contains(&change) || change == Change::Cpus(cpus) {
                 return Err(Error::Usage(format!(
-                    "--change {change} changes nothing: {cpus} CPUs are the number without a \
-                     change, or it is named twice"
+                    "--change {change} changes nothing: it is named twice, or {} is what there is \
+                     without a change",
+                    counted(cpus.into(), "CPU")
                 )));
             }
             changes.push(change);
