@@ -39,7 +39,7 @@ pub struct Score {
     pub cells: usize,
     /// The number of clusters.
     pub clusters: usize,
-    /// Cells whose measured change lies beyond [`MARGIN`] with its whole interval.
+    /// Cells whose measured change lies beyond 2 % with its whole interval.
     pub changed: usize,
     /// Those of them whose predicted change has the same sign.
     pub signs: usize,
@@ -53,7 +53,7 @@ pub struct Score {
     pub covered_interval: Option<(f64, f64)>,
 }
 
-/// A smaller change has no sign worth predicting: 2 % (issue of the scoreboard).
+/// A smaller change has no sign worth predicting.
 pub const MARGIN: f64 = 0.02;
 
 impl Effect {
