@@ -71,7 +71,9 @@ fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of
 
 /// Each level has half the rate of the one before, but no task has more than one of two CPUs. Who is
 /// left behind in a queue runs when there happens to be no other task. Whether a CPU takes a queue over
-/// while another one fills it is a matter of moments, so four boots have different ones.
+/// while another one fills it is a matter of moments, so sixteen boots have different ones. Of four
+/// the ratio of the middle two went from 1.30 to 1.76 by the seed and by the bytes of the program in
+/// the guest; of sixteen it is 1.43 and 1.44.
 #[test]
 fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
     if guest_under("bpf:ruler", 1, Vec::new()).is_none() {
@@ -79,7 +81,7 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
     }
     let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/nice.toml");
     let mut schedlab = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    schedlab.args(["compare", "--on", "vm", "--cpus", "2", "--ensemble", "4"]).arg(workload);
+    schedlab.args(["compare", "--on", "vm", "--cpus", "2", "--ensemble", "16"]).arg(workload);
     let output =
         schedlab.args(["--policy", "bpf:ruler", "--format", "json"]).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
