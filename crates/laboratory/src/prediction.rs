@@ -23,7 +23,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use worlds::experiment::Recorded;
 use worlds::setting::{Assignment, Deployment, Text};
 use worlds::{Candidate, Measure, Observed, Program, Replay, Run, Session, Trial, World};
 
@@ -91,6 +90,9 @@ pub struct Tested {
     measured: Vec<Run>,
 }
 
+/// By change: the predicted and the measured runs.
+type Both = [Vec<Vec<Run>>; 2];
+
 impl Test {
     /// The real runs of `program`, by change.
     ///
@@ -118,16 +120,21 @@ impl Test {
         sides: &mut Sides<'_>,
         progress: &ProgressBar,
     ) -> Result<Prediction, Error> {
-        let none = |change: &Change| Tested {
-            change: change.clone(),
-            predicted: vec![],
-            measured: vec![],
+        let later = later(program)?;
+        let [predicted, measured] = match self.basis {
+            Basis::Recording => self.replayed(program, &later, sides, progress)?,
+            Basis::Description => self.simulated(program, &later, sides, progress)?,
         };
-        let mut tested: Vec<Tested> = self.changes.iter().map(none).collect();
-        match self.basis {
-            Basis::Recording => self.replayed(program, sides, &mut tested, progress)?,
-            Basis::Description => self.simulated(program, sides, &mut tested, progress)?,
-        }
+        let tested = self
+            .changes
+            .iter()
+            .zip(predicted.into_iter().zip(measured))
+            .map(|(change, (predicted, measured))| Tested {
+                change: change.clone(),
+                predicted,
+                measured,
+            })
+            .collect();
         let measures = sides
             .predicting
             .measures(program, self.cpus)
@@ -142,108 +149,99 @@ impl Test {
         })
     }
 
+    /// The predicted and the measured runs by change, of recordings.
     fn replayed(
         &self,
         program: &Program,
+        later: &[String],
         sides: &mut Sides<'_>,
-        tested: &mut [Tested],
         progress: &ProgressBar,
-    ) -> Result<(), Error> {
-        let (trials, later) = (self.trials(program)?, later(program)?);
+    ) -> Result<Both, Error> {
+        let trials = self.trials(program)?;
+        // The kernel keeps the first bytes of a name.
+        let later: Vec<String> = later.iter().map(|name| comm(name)).collect();
+        let mut both = [(); 2].map(|()| vec![Vec::new(); self.changes.len()]);
         for _ in 0..self.rounds {
-            let sessions: Vec<Session<'_>> = trials
-                .iter()
-                .map(|trial| session(trial.clone(), None, Observed::Recorded))
-                .collect();
-            let runs = sides.real.run(&sessions, progress)?;
-            let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
-            let recorded = runs.first().and_then(|run| run.recorded.clone()).ok_or_else(|| {
+            let mut measured =
+                runs(&mut *sides.real, &trials, &[None], Observed::Recorded, progress)?;
+            let mut recordings = measured.iter_mut().flatten().map(|run| run.recorded.take());
+            let recorded = recordings.next().flatten().ok_or_else(|| {
                 Error::Usage(format!(
                     "{} makes no recordings that can be replayed; predictions are tested on this \
                      machine",
                     sides.real.name()
                 ))
             })?;
-            let replays = self.replays(recorded, &later, &mut *sides.predicting, progress)?;
-            for ((one, predicted), measured) in tested.iter_mut().zip(replays).zip(runs) {
-                one.predicted.push(predicted);
-                one.measured.push(Run { recorded: None, ..measured });
+            recordings.for_each(drop); // the others are as large, and not used
+            let replay =
+                Replay { path: PathBuf::new(), recorded, told: String::new(), changed: None };
+            let replay = Program::Replay(Box::new(replay));
+            let questions = self.questions(&replay, &later, &*sides.predicting)?;
+            let predicted =
+                runs(&mut *sides.predicting, &questions, &[None], Observed::Measured, progress)?;
+            for (all, round) in both.iter_mut().zip([predicted, measured]) {
+                all.iter_mut().zip(round).for_each(|(of, runs)| of.extend(runs));
             }
         }
-        Ok(())
+        Ok(both)
     }
 
+    /// The same, of the description: first what is said, then what is so.
     fn simulated(
         &self,
         program: &Program,
-        sides: &mut Sides<'_>,
-        tested: &mut [Tested],
-        progress: &ProgressBar,
-    ) -> Result<(), Error> {
-        let (real, later) = (self.trials(program)?, later(program)?);
-        let predicted: Vec<Trial<'_>> = self
-            .changes
-            .iter()
-            .zip(&real)
-            .map(|(change, trial)| Trial {
-                candidate: change.predicted(&self.policy, &later),
-                ..trial.clone()
-            })
-            .collect();
-        predicted.iter().try_for_each(|trial| sides.predicting.admit(trial))?;
-        // First what is said, then what is so.
-        let said = self.members(&mut *sides.predicting, &predicted, progress)?;
-        let so = self.members(&mut *sides.real, &real, progress)?;
-        for ((one, predicted), measured) in tested.iter_mut().zip(said).zip(so) {
-            (one.predicted, one.measured) = (predicted, measured);
-        }
-        Ok(())
-    }
-
-    /// All members of the ensemble of each trial.
-    fn members(
-        &self,
-        world: &mut dyn World,
-        trials: &[Trial<'_>],
-        progress: &ProgressBar,
-    ) -> Result<Vec<Vec<Run>>, Error> {
-        let members = trials.iter().flat_map(|trial| {
-            let member = |number| session(trial.clone(), Some(number), Observed::Measured);
-            (1..=u64::from(self.rounds)).map(member)
-        });
-        let runs = world.run(&members.collect::<Vec<Session<'_>>>(), progress)?;
-        let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
-        Ok(runs.chunks(self.rounds as usize).map(<[Run]>::to_vec).collect())
-    }
-
-    /// The predicted results of the recording under each change.
-    fn replays(
-        &self,
-        recorded: Arc<Recorded>,
         later: &[String],
-        world: &mut dyn World,
+        sides: &mut Sides<'_>,
         progress: &ProgressBar,
-    ) -> Result<Vec<Run>, Error> {
-        let replay = Replay { path: PathBuf::new(), recorded, told: String::new(), changed: None };
-        let program = Program::Replay(Box::new(replay));
-        // The kernel keeps the first bytes of a name.
-        let later: Vec<String> = later.iter().map(|name| comm(name)).collect();
-        let trial = |change: &Change| Trial {
-            program: &program,
-            candidate: change.predicted(&self.policy, &later),
-            cpus: change.cpus(self.cpus),
+    ) -> Result<Both, Error> {
+        let members: Vec<Option<u64>> = (1..=u64::from(self.rounds)).map(Some).collect();
+        let questions = self.questions(program, later, &*sides.predicting)?;
+        let ask = |world: &mut dyn World, trials: &[Trial<'_>]| {
+            runs(world, trials, &members, Observed::Measured, progress)
         };
-        let trials: Vec<Trial<'_>> = self.changes.iter().map(trial).collect();
-        trials.iter().try_for_each(|trial| world.admit(trial))?;
-        let sessions: Vec<Session<'_>> =
-            trials.into_iter().map(|trial| session(trial, None, Observed::Measured)).collect();
-        world.run(&sessions, progress)?.into_iter().collect()
+        Ok([
+            ask(&mut *sides.predicting, &questions)?,
+            ask(&mut *sides.real, &self.trials(program)?)?,
+        ])
+    }
+
+    /// What the world that predicts is asked, by change.
+    fn questions<'p>(
+        &self,
+        program: &'p Program,
+        later: &[String],
+        world: &dyn World,
+    ) -> Result<Vec<Trial<'p>>, Error> {
+        let question = |change: &Change| {
+            let candidate = change.predicted(&self.policy, later);
+            let trial = Trial { program, candidate, cpus: change.cpus(self.cpus) };
+            world.admit(&trial).map(|()| trial)
+        };
+        self.changes.iter().map(question).collect()
     }
 }
 
-/// A session, with the nudges of a member or alone.
-fn session(trial: Trial<'_>, member: Option<u64>, observed: Observed) -> Session<'_> {
-    Session { trial, seed: member.unwrap_or(1), member, check: false, observed, trace: None }
+/// The runs of each trial: one for each of `members`, with its nudges, or none for a run alone.
+fn runs(
+    world: &mut dyn World,
+    trials: &[Trial<'_>],
+    members: &[Option<u64>],
+    observed: Observed,
+    progress: &ProgressBar,
+) -> Result<Vec<Vec<Run>>, Error> {
+    let sessions = trials.iter().flat_map(|trial| {
+        members.iter().map(|&member| Session {
+            trial: trial.clone(),
+            seed: member.unwrap_or(1),
+            member,
+            check: false,
+            observed,
+            trace: None,
+        })
+    });
+    let runs = world.run(&sessions.collect::<Vec<Session<'_>>>(), progress)?;
+    let runs = runs.into_iter().collect::<Result<Vec<Run>, Error>>()?;
+    Ok(runs.chunks(members.len()).map(<[Run]>::to_vec).collect())
 }
 
 fn comm(name: &str) -> String {

@@ -98,8 +98,8 @@ impl Score {
     /// Of these cells; absent if there are none.
     pub fn of(cells: &[Cell]) -> Option<Score> {
         let mut errors: Vec<f64> = cells.iter().map(|cell| 100.0 * cell.error()).collect();
-        errors.sort_unstable_by(f64::total_cmp);
         let last = errors.len().checked_sub(1)?;
+        let median = statistics::median(&mut errors); // and sorts them
         let mut clusters: BTreeMap<(&str, &str), (usize, usize)> = BTreeMap::new();
         for cell in cells {
             let own = clusters.entry((&cell.workload, &cell.change)).or_default();
@@ -120,7 +120,7 @@ impl Score {
             clusters: clusters.len(),
             changed: changed.clone().count(),
             signs: changed.filter(|cell| cell.has_right_sign()).count(),
-            median: statistics::median(&mut errors.clone()),
+            median,
             worst: errors[(0.95 * last as f64).ceil() as usize],
             covered: share(&mut clusters.iter().copied()),
             covered_interval,

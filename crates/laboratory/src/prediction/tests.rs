@@ -8,7 +8,7 @@ use schedsim::workload::Workload;
 use std::cell::RefCell;
 use std::path::Path;
 use worlds::Determinism;
-use worlds::experiment::{CostOverrides, Reading, Subject, simulate};
+use worlds::experiment::{CostOverrides, Reading, Recorded, Subject, simulate};
 use worlds::load::Closed;
 use worlds::mock::{Mock, command, run};
 use worlds::simulator::Simulator;
