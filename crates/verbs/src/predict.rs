@@ -22,7 +22,7 @@ use worlds::host::doctor::System;
 use worlds::load::Closed;
 use worlds::simulator::Simulator;
 use worlds::this_machine::{HostSettings, HostWorld};
-use worlds::vm::Kernel;
+use worlds::vm::release::fair_model;
 use worlds::{Program, Trial, World};
 
 /// Tests the simulator's predictions against a real kernel
@@ -158,7 +158,7 @@ impl Predict {
         }
         let model = match self.on {
             Backend::Host => System::this().fair_model(),
-            Backend::Vm => Kernel::fair_model(&self.kernel),
+            Backend::Vm => fair_model(&self.kernel),
         };
         parse_policy(model).map_err(Error::Internal)
     }

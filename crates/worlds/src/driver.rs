@@ -176,10 +176,7 @@ impl Driver {
     /// If there is none.
     pub fn simulated(&self, kernel: &Kernel) -> Result<PolicySpec, Error> {
         match self {
-            Driver::Class(_) => {
-                parse_policy(if kernel.fair_scheduler() == "CFS" { "cfs" } else { "eevdf" })
-                    .map_err(Error::Internal)
-            }
+            Driver::Class(_) => parse_policy(kernel.fair_model()).map_err(Error::Internal),
             Driver::Ours(scheduler) => scheduler.original(),
             Driver::Foreign(foreign) => Err(Error::Usage(format!(
                 "{foreign} is a program, which has no counterpart in the simulator: leave \
@@ -191,7 +188,7 @@ impl Driver {
     /// The name for people: that of the fair scheduler for its class.
     pub fn title(&self, kernel: &Kernel) -> String {
         match self {
-            Driver::Class(Class::Other) => kernel.fair_scheduler().to_string(),
+            Driver::Class(Class::Other) => kernel.fair_scheduler(),
             Driver::Class(class) => class.to_string(),
             Driver::Ours(scheduler) => scheduler.to_string(),
             Driver::Foreign(foreign) => foreign.to_string(),

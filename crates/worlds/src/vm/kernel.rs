@@ -6,7 +6,7 @@ use super::described::build_command;
 use super::fetched::{Fetched, fetched};
 use super::image::{self, Image};
 use super::initramfs::{GuestFile, Kind};
-use super::release::{Release, numbers};
+use super::release::{Release, fair_model, numbers};
 use super::{debian, sha256, unpack};
 use program::Error;
 use schedsim::Nanos;
@@ -177,31 +177,14 @@ impl Kernel {
     }
 
     /// The policy of `SCHED_OTHER` in it.
-    pub fn fair_scheduler(&self) -> &'static str {
-        if has_eevdf(self.series()) { "EEVDF" } else { "CFS" }
+    pub fn fair_scheduler(&self) -> String {
+        self.fair_model().to_uppercase()
     }
 
-    /// 6.18.15+deb13-cloud-amd64 is of series (6, 18).
-    pub fn series(&self) -> (u32, u32) {
-        series(&self.release)
+    /// The simulator's policy that stands for it.
+    pub fn fair_model(&self) -> &'static str {
+        fair_model(&self.release)
     }
-
-    /// The simulator's policy that stands for `SCHED_OTHER` in the kernel of this name, as in 6.1 or
-    /// pslist-6.1.
-    pub fn fair_model(name: &str) -> &'static str {
-        let number = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
-        if has_eevdf(series(&name[number..])) { "eevdf" } else { "cfs" }
-    }
-}
-
-fn has_eevdf(series: (u32, u32)) -> bool {
-    series >= (6, 6)
-}
-
-fn series(release: &str) -> (u32, u32) {
-    let mut numbers =
-        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// The cache of fetched kernels: `schedlab/kernels` in the user's cache directory.

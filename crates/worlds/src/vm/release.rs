@@ -122,6 +122,12 @@ pub fn numbers(version: &str) -> Vec<u32> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
+/// The simulator's policy that stands for `SCHED_OTHER` in the kernel of this version or name, as in
+/// 6.1 or pslist-6.1.
+pub fn fair_model(version: &str) -> &'static str {
+    if numbers(version).as_slice() >= &[6, 6][..] { "eevdf" } else { "cfs" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Examines the kernel and what its scheduler supports.
 
 use super::{Finding, System};
+use crate::vm::release::fair_model;
 
 pub(super) fn examine(system: &System) -> Vec<Finding> {
     vec![
@@ -44,7 +45,7 @@ fn kernel(system: &System) -> Finding {
 impl System {
     /// The policy that matches its fair scheduler.
     pub fn fair_model(&self) -> &'static str {
-        if version(self).is_some_and(|version| version < (6, 6)) { "cfs" } else { "eevdf" }
+        version(self).map_or("eevdf", |_| fair_model(&release(self)))
     }
 }
 
