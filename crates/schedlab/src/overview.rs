@@ -34,9 +34,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 /// `command`, the complete command line, with its commands in groups, and with short help that is
 /// short: what has a heading of its own is named there, and shown by `--help`.
 pub fn arranged(command: Command) -> Command {
-    let mut built = command.clone();
-    built.build();
-    let commands = groups(&built);
+    let commands = groups(&command);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{commands}\nOptions:\n\
          {{options}}{{after-help}}"
@@ -44,6 +42,9 @@ pub fn arranged(command: Command) -> Command {
     command.help_template(template).mut_subcommands(short)
 }
 
+/// The command that clap adds when it builds the command line, and what it says of it: this text is
+/// written at each start, before that.
+const HELP: (&str, &str) = ("help", "Print this message or the help of the given subcommand(s)");
 /// The width of the names of commands, and of a line.
 const NAMES: usize = 13;
 const LINE: usize = 80;
@@ -52,9 +53,13 @@ fn groups(command: &Command) -> String {
     let mut text = String::new();
     for (heading, names) in GROUPS {
         let _ = writeln!(text, "{heading}:");
-        for verb in names.iter().filter_map(|name| command.find_subcommand(name)) {
-            let about = verb.get_about().map(StyledStr::to_string).unwrap_or_default();
-            let mut line = format!("  {:NAMES$}", verb.get_name());
+        for name in names {
+            let about = match command.find_subcommand(name) {
+                Some(verb) => verb.get_about().map(StyledStr::to_string).unwrap_or_default(),
+                None if *name == HELP.0 => HELP.1.to_string(),
+                None => continue,
+            };
+            let mut line = format!("  {name:NAMES$}");
             for word in about.split_whitespace() {
                 if line.chars().count() + 1 + word.chars().count() > LINE {
                     let _ = writeln!(text, "{line}");
