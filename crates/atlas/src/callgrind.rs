@@ -113,22 +113,19 @@ impl Callgrind {
         {
             let line = line.map_err(|error| failed("read its answers", error))?;
             let mut words = line.splitn(3, ' ');
-            let effort = match (
-                words.next(),
-                words.next().and_then(|word| word.parse::<usize>().ok()),
-                words.next(),
-            ) {
-                (Some("counted"), Some(number), Some(count)) if number < hand.len() => {
-                    slices.insert(number, count.parse::<u64>().unwrap_or(1));
-                    selected[number].effort()
-                }
-                (Some("refused"), Some(number), Some(why)) if number < hand.len() => {
-                    counted.push((hand[number], Err(why.to_string())));
-                    selected[number].effort()
-                }
-                _ => continue,
+            let kind = words.next();
+            let number = words.next().and_then(|word| word.parse::<usize>().ok());
+            let Some((number, cell)) = number.and_then(|at| Some((at, selected.get(at)?))) else {
+                continue;
             };
-            progress.inc(effort);
+            match (kind, words.next()) {
+                (Some("counted"), Some(count)) => {
+                    slices.insert(number, count.parse::<u64>().unwrap_or(1));
+                }
+                (Some("refused"), Some(why)) => counted.push((hand[number], Err(why.to_string()))),
+                _ => continue,
+            }
+            progress.inc(cell.effort());
         }
         let mut complaint = String::new();
         let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut complaint));

@@ -119,7 +119,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 impl OfKernels {
     fn answer(&self) -> Result<Answer, Error> {
         command(&self.question.measurement, "")?;
-        self.question.metric(&self.question.measurement)?;
+        self.question.metric(&Measuring::read(&self.question.measurement)?)?;
         let open = |git: &PathBuf| Commits::between(git, &self.good, &self.bad, &self.kconfig);
         let commits = self.git.as_ref().map(open).transpose()?;
         let kernels = commits.as_ref().map_or_else(|| self.kernels(), |of| Ok(of.names()))?;
@@ -196,10 +196,9 @@ impl Question {
         Ok(Answer::new(Results::new(rows), text))
     }
 
-    /// The metric that was asked for, of the measurement `command`. Called before anything is built
-    /// or measured, for its errors.
-    fn metric(&self, command: &[String]) -> Result<Option<Metric>, Error> {
-        let printed = Measuring::read(command)?.printed();
+    /// The metric that was asked for. Called before anything is built or measured, for its errors.
+    fn metric(&self, measuring: &Measuring) -> Result<Option<Metric>, Error> {
+        let printed = measuring.printed();
         let named = |name: &String| find_metric(name, printed);
         let found = self.metric.as_ref().map(named).transpose();
         found.map_err(|why| Error::Usage(format!("--metric: {why}")))
@@ -207,8 +206,9 @@ impl Question {
 
     /// The row of the metric in the answer of `command`.
     fn measure(&self, command: &[String]) -> Result<Row, Error> {
-        let asked = self.metric(command)?;
-        let answer = Measuring::read(command)?.answer(&Caller::default())?;
+        let measuring = Measuring::read(command)?;
+        let asked = self.metric(&measuring)?;
+        let answer = measuring.answer(&Caller::default())?;
         answer.end?;
         let with_value = |row: &&Row| row.value.is_some() && row.subject.is_none();
         let rows: Vec<&Row> = answer.results.rows.iter().filter(with_value).collect();

@@ -158,36 +158,34 @@ impl Queue {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let wants = |count| self.count.is_empty() || self.count.contains(&count);
         let mut rows = Vec::new();
+        let mut add = |stage: Vec<Row>| {
+            show(&text::tables(&stage))?;
+            rows.extend(stage);
+            Ok::<_, Error>(())
+        };
         // What takes least comes first.
         if wants(Count::Steps) {
-            rows.extend(plan.steps());
-            show(&text::tables(&rows))?;
+            add(plan.steps())?;
         }
-        let shown = rows.len();
-        if wants(Count::Instructions) {
-            rows.extend(plan.instructions(&source));
-        }
+        let mut counted =
+            if wants(Count::Instructions) { plan.instructions(&source) } else { Vec::new() };
         if let Some(binary) = &self.beside {
             let build = binary
                 .parent()
                 .and_then(|dir| dir.file_name())
                 .map_or("other".to_string(), |dir| dir.to_string_lossy().into_owned());
-            rows.extend(
+            counted.extend(
                 plan.instructions(&self.source(Some(binary))?)
                     .into_iter()
                     .map(|row| row.at("build", &build)),
             );
         }
-        show(&text::tables(&rows[shown..]))?;
-        let shown = rows.len();
+        add(counted)?;
         if wants(Count::Time) {
-            rows.extend(plan.times());
-            show(&text::tables(&rows[shown..]))?;
+            add(plan.times())?;
         }
-        let shown = rows.len();
         if self.threads {
-            rows.extend(plan.threads(&source));
-            show(&text::tables(&rows[shown..]))?;
+            add(plan.threads(&source))?;
         }
         rows.extend(advice::advise(&rows, self.strides));
         if !crossings.is_empty() {

@@ -1,6 +1,7 @@
 //! `schedlab bisect scheduler`: in which commit of a scheduler a number changed.
 
 use super::Question;
+use crate::Measuring;
 use clap::Args;
 use program::Error;
 use results::{Answer, Row};
@@ -44,7 +45,8 @@ const SHOWN: usize = 12;
 
 impl OfSchedulers {
     pub fn answer(&self) -> Result<Answer, Error> {
-        self.question.metric(&command(&self.question.measurement, Path::new(FOLDER))?)?;
+        let measurement = command(&self.question.measurement, Path::new(FOLDER))?;
+        self.question.metric(&Measuring::read(&measurement)?)?;
         let commits = Commits::between(&self.git, &self.good, &self.bad, &[])?;
         let mut measure = |at: usize| -> Result<Row, Error> {
             let folder = commits.folder(at)?;
