@@ -170,12 +170,13 @@ void BPF_STRUCT_OPS(bridge_dequeue, struct task_struct *p, u64 deq_flags)
 static s32 cpu_for(const struct task_struct *p, s32 cpu)
 {
 	s32 here = scx_bpf_task_cpu(p);
-	/* This program runs in the name of the current task, too. */
-	u16 by_this = bpf_get_current_task_btf() == p;
 	u32 is_current = 0; /* a byte or four, by the kernel */
+	u16 by_this;
 
 	if (cpu == here)
 		return cpu;
+	/* This program runs in the name of the current task, too. */
+	by_this = bpf_get_current_task_btf() == p;
 	bpf_core_read(&is_current, bpf_core_field_size(p->on_cpu), &p->on_cpu);
 	if (is_current && !by_this)
 		return -1;
@@ -196,11 +197,9 @@ static bool decide(struct shared *shared, u64 at)
 	p = bpf_task_from_pid(decision->pid);
 	if (!p)
 		return true; /* it has ended: there is an event for that */
-	if (p->scx.dsq_vtime == decision->wait) {
-		cpu = cpu_for(p, cpu);
-		if (cpu >= 0)
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
-		if (cpu >= 0 && cpu != bpf_get_smp_processor_id())
+	if (p->scx.dsq_vtime == decision->wait && (cpu = cpu_for(p, cpu)) >= 0) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, decision->slice ?: 1, 0);
+		if (cpu != bpf_get_smp_processor_id())
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
 	bpf_task_release(p);

@@ -46,7 +46,7 @@ pub fn plain(text: &str) -> String {
 
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
-    // Nobody reads it: the work is the same.
+    // Where standard error is closed, the work is the same.
     let _ = writeln!(std::io::stderr(), "schedlab: {what}");
 }
 

@@ -152,7 +152,7 @@ mod tests {
         assert_eq!([of(25), of(75)], [", about 2 minutes left", ", about 10 seconds left"]);
         assert_eq!([of(0), of(100), of(101)], ["", "", ""]);
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        assert_eq!(line(&bar), None, "nobody knows how long it is");
+        assert_eq!(line(&bar), None, "how long it is, is not known");
         bar.set_length(4);
         bar.set_prefix("counting");
         bar.inc(1);
