@@ -7,45 +7,31 @@
 //! definition. What is predicted without a change is tested too: its error does not come from any
 //! change.
 
+mod change;
+mod costs;
 mod score;
 
+pub use change::{Change, Ground};
+pub use costs::{Costs, KernelCosts};
 pub use score::{Cell, Effect, Score};
 
 use indicatif::ProgressBar;
 use program::Error;
 use results::{Metric, Row, World as Name};
-use schedlab_runner::class::Class;
-use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
-use schedsim::workload::{SchedulingPolicy, Setting};
+use schedsim::workload::SchedulingPolicy;
 use statistics::Estimate;
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::Arc;
-use worlds::setting::{Assignment, Deployment, Text};
-use worlds::{Candidate, Measure, Observed, Program, Replay, Run, Session, Trial, World};
-
-/// What is changed.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Change {
-    /// Nothing: the error of the prediction itself.
-    Nothing,
-    /// The number of CPUs.
-    Cpus(u16),
-    /// Settings of programs.
-    Applied(Deployment),
-    /// A setting of the second half of the workload's programs: for all it would change nothing.
-    Half(Setting),
-}
+use worlds::{Measure, Observed, Program, Replay, Run, Session, Trial, World};
 
 /// What a prediction is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Basis {
     /// A recording of the same round.
     Recording,
-    /// The description of the workload.
-    Description,
+    /// The description of the workload, on machines with the kernels' costs.
+    Description(Costs),
 }
 
 /// The settings of a test.
@@ -67,6 +53,8 @@ pub struct Test {
 pub struct Sides<'w> {
     /// Runs the workload, and records it if predictions are made of recordings.
     pub real: &'w mut dyn World,
+    /// The same on other kernels, by name.
+    pub kernels: BTreeMap<String, Box<dyn World + 'w>>,
     /// Predicts.
     pub predicting: &'w mut dyn World,
 }
@@ -121,9 +109,9 @@ impl Test {
         progress: &ProgressBar,
     ) -> Result<Prediction, Error> {
         let later = later(program)?;
-        let [predicted, measured] = match self.basis {
+        let [predicted, measured] = match &self.basis {
             Basis::Recording => self.replayed(program, &later, sides, progress)?,
-            Basis::Description => self.simulated(program, &later, sides, progress)?,
+            Basis::Description(costs) => self.simulated(program, costs, sides, progress)?,
         };
         let tested = self
             .changes
@@ -176,7 +164,7 @@ impl Test {
             let replay =
                 Replay { path: PathBuf::new(), recorded, told: String::new(), changed: None };
             let replay = Program::Replay(Box::new(replay));
-            let questions = self.questions(&replay, &later, &*sides.predicting)?;
+            let questions = self.questions(&replay, &self.changes, &later, &*sides.predicting)?;
             let predicted =
                 runs(&mut *sides.predicting, &questions, &[None], Observed::Measured, progress)?;
             for (all, round) in both.iter_mut().zip([predicted, measured]) {
@@ -190,25 +178,69 @@ impl Test {
     fn simulated(
         &self,
         program: &Program,
-        later: &[String],
+        costs: &Costs,
         sides: &mut Sides<'_>,
         progress: &ProgressBar,
     ) -> Result<Both, Error> {
         let members: Vec<Option<u64>> = (1..=u64::from(self.rounds)).map(Some).collect();
-        let questions = self.questions(program, later, &*sides.predicting)?;
+        let charged = self
+            .changes
+            .iter()
+            .map(|change| costs.charge(program, &change.ground(self.cpus)))
+            .collect::<Result<Vec<Program>, Error>>()?;
+        let later = later(program)?;
+        let question = |(change, charged)| {
+            self.questions(charged, std::slice::from_ref(change), &later, &*sides.predicting)
+        };
+        let questions = self.changes.iter().zip(&charged).map(question);
+        let questions = questions.collect::<Result<Vec<_>, Error>>()?.concat();
         let ask = |world: &mut dyn World, trials: &[Trial<'_>]| {
             runs(world, trials, &members, Observed::Measured, progress)
         };
-        Ok([
-            ask(&mut *sides.predicting, &questions)?,
-            ask(&mut *sides.real, &self.trials(program)?)?,
-        ])
+        let predicted = ask(&mut *sides.predicting, &questions)?;
+        let trials = self.trials(program)?;
+        let mut measured: Vec<Vec<Run>> = vec![Vec::new(); trials.len()];
+        for kernel in self.kernels() {
+            let of = |change: &Change| change.kernel() == kernel;
+            let places: Vec<usize> =
+                (0..trials.len()).filter(|&place| of(&self.changes[place])).collect();
+            let own: Vec<Trial<'_>> = places.iter().map(|&place| trials[place].clone()).collect();
+            for (place, runs) in places.into_iter().zip(ask(sides.world(kernel)?, &own)?) {
+                measured[place] = runs;
+            }
+        }
+        Ok([predicted, measured])
+    }
+
+    /// The real runs of `program` on this kernel, or on that without a change.
+    ///
+    /// # Errors
+    /// As [`Test::trials`].
+    pub fn trials_on<'p>(
+        &self,
+        kernel: Option<&str>,
+        program: &'p Program,
+    ) -> Result<Vec<Trial<'p>>, Error> {
+        let all = self.changes.iter().zip(self.trials(program)?);
+        Ok(all.filter(|(change, _)| change.kernel() == kernel).map(|(_, trial)| trial).collect())
+    }
+
+    /// The kernel without a change, which has no name here, and then those of changes.
+    pub fn kernels(&self) -> Vec<Option<&str>> {
+        let mut kernels = vec![None];
+        for kernel in self.changes.iter().filter_map(|change| change.kernel()) {
+            if !kernels.contains(&Some(kernel)) {
+                kernels.push(Some(kernel));
+            }
+        }
+        kernels
     }
 
     /// What the world that predicts is asked, by change.
     fn questions<'p>(
         &self,
         program: &'p Program,
+        changes: &[Change],
         later: &[String],
         world: &dyn World,
     ) -> Result<Vec<Trial<'p>>, Error> {
@@ -217,7 +249,21 @@ impl Test {
             let trial = Trial { program, candidate, cpus: change.cpus(self.cpus) };
             world.admit(&trial).map(|()| trial)
         };
-        self.changes.iter().map(question).collect()
+        changes.iter().map(question).collect()
+    }
+}
+
+impl Sides<'_> {
+    /// The real kernel of this name, or that without a change.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if there is none.
+    pub fn world(&mut self, kernel: Option<&str>) -> Result<&mut dyn World, Error> {
+        let Some(name) = kernel else { return Ok(&mut *self.real) };
+        match self.kernels.get_mut(name) {
+            Some(world) => Ok(&mut **world),
+            None => Err(Error::Internal(format!("no guest has the kernel {name}"))),
+        }
     }
 }
 
@@ -273,63 +319,6 @@ fn later(program: &Program) -> Result<Vec<String>, Error> {
     });
     later.sort_unstable();
     Ok(later.into_iter().map(str::to_string).collect())
-}
-
-impl Change {
-    fn cpus(&self, unchanged: u16) -> u16 {
-        if let Change::Cpus(cpus) = self { *cpus } else { unchanged }
-    }
-
-    /// The candidate for the real tasks.
-    fn real(&self, later: &[String]) -> Candidate<'static> {
-        self.deployment(later).map_or(Candidate::Class(Class::Other), |deployment| {
-            Candidate::Applied(Arc::new(deployment))
-        })
-    }
-
-    /// The candidate for the simulated tasks.
-    fn predicted(&self, policy: &PolicySpec, later: &[String]) -> Candidate<'static> {
-        self.deployment(later).map_or(Candidate::Policy(policy.clone()), |deployment| {
-            Candidate::Applied(Arc::new(Deployment { under: Some(policy.clone()), ..deployment }))
-        })
-    }
-
-    /// What is set, if anything.
-    fn deployment(&self, later: &[String]) -> Option<Deployment> {
-        match self {
-            Change::Nothing | Change::Cpus(_) => None,
-            Change::Applied(deployment) => Some(deployment.clone()),
-            Change::Half(setting) => {
-                let assignment = |name: &String| Assignment {
-                    program: name.clone(),
-                    settings: vec![setting.clone()],
-                };
-                let assignments: Vec<Assignment> = later.iter().map(assignment).collect();
-                (!assignments.is_empty()).then_some(Deployment { assignments, under: None })
-            }
-        }
-    }
-}
-
-/// `cpus=1`; what `--apply` takes, as in `xz: batch`; or a setting alone, as in `fifo=50`. That
-/// concerns all tasks, or where it would change nothing, as `nice=10`, the second half of the
-/// programs.
-impl FromStr for Change {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Change, String> {
-        if let Some(cpus) = text.trim().strip_prefix("cpus=").filter(|_| !text.contains(':')) {
-            return Cpus::parse(cpus).map(Change::Cpus).map_err(|error| error.to_string());
-        }
-        if text.contains(':') {
-            return text.parse().map(Change::Applied);
-        }
-        let all: Assignment = format!("*: {text}").parse()?;
-        Ok(match all.settings.as_slice() {
-            [half @ (Setting::Nice(_) | Setting::Weight(_))] => Change::Half(half.clone()),
-            _ => Change::Applied(Deployment { assignments: vec![all], under: None }),
-        })
-    }
 }
 
 impl Prediction {
@@ -435,23 +424,6 @@ fn estimate(runs: &[Run], metric: Metric) -> Option<Estimate> {
 /// Its value in each run, if all have one.
 fn values(runs: &[Run], metric: Metric) -> Option<Vec<f64>> {
     runs.iter().map(|run| run.value(metric)).collect()
-}
-
-/// As a heading, and as users write it.
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::Nothing => write!(f, "no change"),
-            Change::Cpus(cpus) => write!(f, "cpus={cpus}"),
-            Change::Applied(deployment) => {
-                let text = deployment.to_string();
-                f.write_str(
-                    text.strip_prefix("*: ").filter(|one| !one.contains(':')).unwrap_or(&text),
-                )
-            }
-            Change::Half(setting) => Text(setting).fmt(f),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -230,6 +230,14 @@ metrics! {
     migrations_prediction_error: "1", Lower, "Error of the predicted migrations.";
     idle_waste_prediction_error: "1", Lower, "Error of the predicted idle_waste.";
     jain_fairness_prediction_error: "1", Lower, "Error of the predicted jain_fairness.";
+    // Of all predicted changes.
+    change_signs_right: "1", Higher,
+        "Share of the measured changes beyond 2 % whose sign was predicted.";
+    change_error_p50: "1", Lower, "Median error of the predicted changes.";
+    change_error_p95: "1", Lower, "95th percentile of the errors of the predicted changes.";
+    change_intervals_overlap: "1", Higher,
+        "Share of the predicted changes whose interval overlaps that of the measured change.";
+    kernel_cost_ns: "ns", Lower, "Time of a kernel's work, by call or step.";
     // Of a ready queue alone.
     instructions_per_op: "instructions", Lower,
         "Instructions per operation, without the loop around it.";

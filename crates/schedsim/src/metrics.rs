@@ -232,7 +232,8 @@ impl Metrics {
     fn overhead(&mut self, task: TaskId, kind: OverheadKind, spent: Nanos) {
         self.totals.overhead[kind as usize] += spent;
         self.totals.overheads += 1;
-        if task != TaskId::NONE {
+        // A kernel's work in a task's call is CPU time of the task, as every kernel accounts it.
+        if task != TaskId::NONE && kind != OverheadKind::Calls {
             self.task(task).overhead += spent;
         }
     }

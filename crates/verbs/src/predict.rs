@@ -4,13 +4,14 @@ use crate::guests::GuestArguments;
 use crate::output::Format;
 use clap::{Args, ValueEnum};
 use formats::workload::Workload;
-use laboratory::prediction::{Basis, Cell, Change, Prediction, Score, Sides, Test, Tested};
+use laboratory::prediction::{Basis, Cell, Change, Costs, Prediction, Score, Sides, Test, Tested};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, progress};
-use results::{Align, Metric, Results, Table, counted, quantity};
+use results::{Align, Metric, Results, Row, Table, World as Name, counted, quantity};
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
 use schedsim::{Machine, Nanos};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -22,8 +23,9 @@ use worlds::host::doctor::System;
 use worlds::load::Closed;
 use worlds::simulator::Simulator;
 use worlds::this_machine::{HostSettings, HostWorld};
+use worlds::vm::kernel;
 use worlds::vm::release::fair_model;
-use worlds::{Program, Trial, World};
+use worlds::{Program, World};
 
 /// Tests the simulator's predictions against a real kernel
 ///
@@ -43,7 +45,8 @@ pub struct Predict {
     /// Where the real kernel runs
     #[arg(long, value_enum, default_value_t)]
     on: Backend,
-    /// A change; repeatable: cpus=N, a setting of all tasks (fifo=50, rr=50, batch, idle, slice=1ms),
+    /// A change; repeatable: cpus=N, kernel=NAME, policy=NAME (a scheduler in BPF, as bpf:rr, or a
+    /// policy that decides in user space; the last two with --on vm), a setting of all tasks (fifo=50, rr=50, batch, idle, slice=1ms),
     /// one of the second half of the programs (nice=10, weight=200), or settings of programs as in
     /// --apply ('xz: batch') [default: cpus=1, nice=10 and fifo=50]
     #[arg(long, value_name = "CHANGE", value_parser = Change::from_str)]
@@ -61,6 +64,10 @@ pub struct Predict {
     /// The kernel of guests
     #[arg(long, value_name = "KERNEL", default_value = "6.18")]
     kernel: String,
+    /// Take the costs of kernels from the results.json of an earlier `predict --on vm`; what it has
+    /// not is measured
+    #[arg(long, value_name = "RESULTS")]
+    costs: Option<PathBuf>,
     /// Kill a run that takes longer (--on host)
     #[arg(long, value_name = "DURATION", default_value = "60s")]
     timeout: Nanos,
@@ -102,15 +109,18 @@ impl Predict {
         let in_guests = self.on == Backend::Vm;
         let cpus = self.cpus.unwrap_or(if in_guests { 1 } else { 2 });
         let programs = self.programs(cpus)?;
-        let test = Test {
+        let mut test = Test {
             policy: self.model()?,
             changes: self.changes(cpus)?,
             cpus,
             rounds: self.ensemble.unwrap_or(if in_guests { 16 } else { 5 }),
-            basis: if in_guests { Basis::Description } else { Basis::Recording },
+            basis: Basis::Recording,
+        };
+        let guests = |kernel: &str| {
+            Ok::<_, Error>(Box::new(GuestWorld::new(GuestArguments::of_kernel(kernel)?)))
         };
         let mut real: Box<dyn World> = if in_guests {
-            Box::new(GuestWorld::new(GuestArguments::of_kernel(&self.kernel)?))
+            guests(&self.kernel)?
         } else {
             Box::new(HostWorld::new(HostSettings {
                 affinity: Vec::new(),
@@ -121,34 +131,71 @@ impl Predict {
                 printed: Vec::new(),
             }))
         };
+        let known = self.known_costs(&real.name())?;
         let mut simulator = Simulator::new();
-        let trials: Vec<Trial<'_>> = programs
-            .iter()
-            .map(|program| test.trials(program))
-            .collect::<Result<Vec<_>, Error>>()?
-            .concat();
-        trials.iter().try_for_each(|trial| {
-            real.cpus(trial.program, Some(trial.cpus)).and_then(|_| real.admit(trial))
-        })?;
+        let mut sides =
+            Sides { real: &mut *real, kernels: BTreeMap::new(), predicting: &mut simulator };
+        for kernel in test.kernels().into_iter().flatten() {
+            sides.kernels.insert(kernel.to_string(), guests(kernel)?);
+        }
+        let mut trials = 0;
+        for kernel in test.kernels() {
+            let own = programs
+                .iter()
+                .map(|program| test.trials_on(kernel, program))
+                .collect::<Result<Vec<_>, Error>>()?
+                .concat();
+            let world = sides.world(kernel)?;
+            own.iter().try_for_each(|trial| {
+                world.cpus(trial.program, Some(trial.cpus)).and_then(|_| world.admit(trial))
+            })?;
+            world.prepare(&own)?;
+            trials += own.len() as u64;
+        }
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
-        real.prepare(&trials)?;
+        if in_guests {
+            let bar = progress::bar("measuring the kernels' costs", 0);
+            let costs = known.measure(&test, &mut sides, kernel::TICK, &bar);
+            bar.finish_and_clear();
+            test.basis = Basis::Description(costs?);
+        }
         // Each trial is run, and predicted.
-        let bar = progress::bar("predicting", 2 * trials.len() as u64 * u64::from(test.rounds));
-        let mut sides = Sides { real: &mut *real, predicting: &mut simulator };
+        let bar = progress::bar("predicting", 2 * trials * u64::from(test.rounds));
         let predictions = programs
             .iter()
             .map(|program| test.run(program, &mut sides, &bar))
             .collect::<Result<Vec<Prediction>, Error>>();
         bar.finish_and_clear();
         let predictions = predictions?;
-        let results = Results::new(
-            predictions.iter().flat_map(|prediction| prediction.rows(&test)).collect(),
+        let cells: Vec<Cell> = predictions.iter().flat_map(Prediction::cells).collect();
+        let mut rows: Vec<Row> =
+            predictions.iter().flat_map(|prediction| prediction.rows(&test)).collect();
+        rows.extend(
+            Score::of(&cells).into_iter().flat_map(|score| score.rows(&sides.predicting.name())),
         );
+        if let Basis::Description(costs) = &test.basis {
+            rows.extend(costs.rows(&sides.real.name()));
+        }
+        let results = Results::new(rows);
         if let Some(directory) = directory {
             directory.write(&results, Vec::new())?;
             crate::output::finish(directory)?;
         }
-        self.format.print(&results, || text(&predictions, &test))
+        self.format.print(&results, || text(&predictions, &cells, &test))
+    }
+
+    /// The costs of kernels that an earlier run has measured.
+    fn known_costs(&self, real: &Name) -> Result<Costs, Error> {
+        let Some(file) = &self.costs else { return Ok(Costs::default()) };
+        if self.on == Backend::Host {
+            return Err(Error::Usage(
+                "--costs is of kernels in guests; on this machine recordings show what calls cost: \
+                 leave it out, or add --on vm"
+                    .to_string(),
+            ));
+        }
+        Costs::read(&Results::read(file)?.rows, real, kernel::TICK)
+            .map_err(|error| Error::Input(format!("{}: {error}", file.display())))
     }
 
     /// The policy that models the kernel's fair scheduler.
@@ -174,11 +221,23 @@ impl Predict {
         };
         let mut changes = vec![Change::Nothing];
         for change in if self.change.is_empty() { usual()? } else { self.change.clone() } {
-            if changes.contains(&change) || change == Change::Cpus(cpus) {
+            let is_known = match &change {
+                Change::Cpus(to) => *to == cpus,
+                Change::Kernel(name) => *name == self.kernel,
+                _ => false,
+            };
+            if changes.contains(&change) || is_known {
                 return Err(Error::Usage(format!(
-                    "--change {change} changes nothing: it is named twice, or {} is what there is \
-                     without a change",
-                    counted(cpus.into(), "CPU")
+                    "--change {change} changes nothing: it is named twice, or it is what there is \
+                     without a change"
+                )));
+            }
+            if self.on == Backend::Host
+                && matches!(change, Change::Kernel(_) | Change::Scheduler(..))
+            {
+                return Err(Error::Usage(format!(
+                    "--change {change}: this machine has one kernel and its own scheduler; add \
+                     --on vm"
                 )));
             }
             changes.push(change);
@@ -216,7 +275,7 @@ impl Predict {
 }
 
 /// A table for each workload, a column for each change: predicted, measured, and the error.
-fn text(predictions: &[Prediction], test: &Test) -> String {
+fn text(predictions: &[Prediction], cells: &[Cell], test: &Test) -> String {
     let mut text = format!(
         "On {}; each cell: predicted by {}, measured, error. Means of {} rounds, ± half of a \
          95 % interval of the measured value.\n",
@@ -224,6 +283,9 @@ fn text(predictions: &[Prediction], test: &Test) -> String {
         test.policy,
         test.rounds
     );
+    if let Basis::Description(costs) = &test.basis {
+        let _ = write!(text, "\nCosts of the kernel, measured before\n\n{}", table_of(costs));
+    }
     for Prediction { name, measures, tested, .. } in predictions {
         let titles = tested.iter().map(|tested| (tested.change.to_string(), Align::Right));
         let mut table =
@@ -236,8 +298,7 @@ fn text(predictions: &[Prediction], test: &Test) -> String {
         }
         let _ = write!(text, "\n{name}\n\n{table}");
     }
-    let cells: Vec<Cell> = predictions.iter().flat_map(Prediction::cells).collect();
-    if let Some(score) = Score::of(&cells) {
+    if let Some(score) = Score::of(cells) {
         let _ = write!(text, "\nThe changes\n\n{score}");
     }
     let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
@@ -248,6 +309,20 @@ fn text(predictions: &[Prediction], test: &Test) -> String {
         let _ = writeln!(text, "  {workload}, {change}: {metric} {said} predicted, {so} measured");
     }
     text
+}
+
+/// A column for each place where tasks run, a row for each cost.
+fn table_of(costs: &Costs) -> Table {
+    let titles = costs.iter().map(|(ground, _)| (ground.to_string(), Align::Right));
+    let mut table = Table::new(std::iter::once(("cost".to_string(), Align::Left)).chain(titles));
+    let columns: Vec<_> = costs.iter().map(|(_, costs)| costs.named()).collect();
+    for (row, (name, _)) in columns.first().into_iter().flatten().enumerate() {
+        let time = |column: &Vec<(&str, Option<Nanos>)>| {
+            column[row].1.map_or("-".to_string(), |time| time.to_string())
+        };
+        table.row(std::iter::once((*name).to_string()).chain(columns.iter().map(time)));
+    }
+    table
 }
 
 fn cell(tested: &Tested, metric: Metric) -> Option<String> {

@@ -6,6 +6,7 @@ use formats::import::{self, Options as ImportOptions};
 use formats::workload::Workload as Named;
 use schedsim::checks::Checks;
 use schedsim::engine::{Options, simulate_named};
+use schedsim::metrics::Metrics;
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::{
     CallCost, CallCostEstimator, CallEstimates, CostEstimator, KernelWork, Nudge, Recorded,
@@ -46,6 +47,7 @@ fn machine(seed: u64) -> Machine {
             wake_here: around(900),
             wake_away: around(1_200),
             wake_idle: around(5_000),
+            exit: Spread::default(),
             preempt: Spread::default(),
             seed,
         },
@@ -315,4 +317,30 @@ fn a_preempted_task_pays_each_time() {
     };
     let (free, paid) = (end(Spread::default()), end(Spread::always(Nanos(3_000))));
     assert_eq!(paid.since(free), Nanos(15_000));
+}
+
+/// Two children, one after the other; the parent waits for each.
+const FORKS: &str = r#"{ "task": [
+    { "name": "parent", "phases": [ { "loop": { "times": 2, "phases": [
+        { "run": "10us" }, { "fork": "child" }, { "join": "child" } ] } } ] },
+    { "name": "child", "count": 2, "forked": true, "phases": [ { "run": "100us" } ] } ] }"#;
+
+/// The parent is woken before its child pays for its exit; what tasks pay is CPU time of theirs.
+#[test]
+fn an_exiting_task_pays_while_its_parent_waits() {
+    let run = |exit: Spread| {
+        let calls = CallCosts { exit, ..CallCosts::default() };
+        let machine = Machine { calls, ..Machine::ideal(1) };
+        let mut metrics = Metrics::new(0);
+        let end = simulate(&scripts(FORKS, 1), &machine, None, "eevdf", vec![&mut metrics]);
+        let summary = metrics.finish(end);
+        let of = |id: &str| summary.get(id).unwrap_or(0.0);
+        (end, of("cpu_time_ns"), of("wakeup_latency_ns_max"), of("overhead_ns"))
+    };
+    let (free, paid) = (run(Spread::default()), run(Spread::always(Nanos(7_000))));
+    // The run is over as the parent, the last task, has ended.
+    assert_eq!(paid.0.since(free.0), Nanos(14_000));
+    assert_eq!((free.1, paid.1), (220_000.0, 234_000.0));
+    assert_eq!((free.2, paid.2), (0.0, 7_000.0));
+    assert_eq!(paid.3, 14_000.0);
 }

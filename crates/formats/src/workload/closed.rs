@@ -91,12 +91,16 @@ impl ClosedWorkload {
         &self.closed
     }
 
-    /// Adds a CPU cost to each call (all phases but `run`, `loop` and `exec`), one cost for each
-    /// `[[task]]`. Calls in forked lists cost nothing.
-    pub fn with_calls(&self, costs: &[Nanos]) -> ClosedWorkload {
+    /// Adds a CPU cost to each call (all phases but `run`, `loop` and `exec`): that of the phase in
+    /// this `[[task]]`, by number; or in no task, but in a list.
+    pub fn with_calls(&self, cost: impl Fn(Option<usize>, &Phase) -> Nanos) -> ClosedWorkload {
         let mut workload = self.clone();
-        for (tasks, &cost) in workload.closed.tasks.iter_mut().zip(costs) {
-            tasks.phases = with_calls(std::mem::take(&mut tasks.phases), cost);
+        for (number, tasks) in workload.closed.tasks.iter_mut().enumerate() {
+            let phases = std::mem::take(&mut tasks.phases);
+            tasks.phases = with_calls(phases, &|phase| cost(Some(number), phase));
+        }
+        for phases in workload.closed.lists.values_mut() {
+            *phases = with_calls(std::mem::take(phases), &|phase| cost(None, phase));
         }
         workload
     }
@@ -210,25 +214,29 @@ impl ClosedWorkload {
     }
 }
 
-fn with_calls(phases: Vec<Phase>, cost: Nanos) -> Vec<Phase> {
-    let each = |phase| match phase {
-        Phase::Run(_) | Phase::Exec(_) => vec![phase],
-        Phase::Loop(inner) => {
-            vec![Phase::Loop(LoopPhase { phases: with_calls(inner.phases, cost), ..inner })]
+fn with_calls(phases: Vec<Phase>, cost: &dyn Fn(&Phase) -> Nanos) -> Vec<Phase> {
+    let each = |phase| {
+        let own = cost(&phase);
+        match phase {
+            Phase::Run(_) | Phase::Exec(_) => vec![phase],
+            Phase::Loop(inner) => {
+                vec![Phase::Loop(LoopPhase { phases: with_calls(inner.phases, cost), ..inner })]
+            }
+            Phase::Serve(serve) => {
+                let handle =
+                    serve.handle.into_iter().map(|phases| with_calls(phases, cost)).collect();
+                vec![Phase::Run(own), Phase::Serve(ServePhase { handle, ..serve })]
+            }
+            Phase::EventLoop(event_loop) => {
+                let round = event_loop.round.saturating_add(own);
+                let cost_of = |rounds: Vec<Vec<Phase>>| {
+                    rounds.into_iter().map(|phases| with_calls(phases, cost)).collect()
+                };
+                let handle = event_loop.handle.into_iter().map(cost_of).collect();
+                vec![Phase::EventLoop(EventLoopPhase { handle, round, ..event_loop })]
+            }
+            call => vec![Phase::Run(own), call],
         }
-        Phase::Serve(serve) => {
-            let handle = serve.handle.into_iter().map(|phases| with_calls(phases, cost)).collect();
-            vec![Phase::Run(cost), Phase::Serve(ServePhase { handle, ..serve })]
-        }
-        Phase::EventLoop(event_loop) => {
-            let cost_of = |rounds: Vec<Vec<Phase>>| {
-                rounds.into_iter().map(|phases| with_calls(phases, cost)).collect()
-            };
-            let handle = event_loop.handle.into_iter().map(cost_of).collect();
-            let round = event_loop.round.saturating_add(cost);
-            vec![Phase::EventLoop(EventLoopPhase { handle, round, ..event_loop })]
-        }
-        call => vec![Phase::Run(cost), call],
     };
     phases.into_iter().flat_map(each).collect()
 }

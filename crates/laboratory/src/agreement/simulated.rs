@@ -96,7 +96,10 @@ impl Simulation<'_> {
         let background = traced.background_load(&machine, switch, decider);
         let calls =
             timing.calls(self.workload.description(), &described, &measured.tasks_traced, &machine);
-        let scripts = background.around(self.workload.with_calls(&calls).scripts(cpus)?);
+        let called = self.workload.with_calls(|tasks, _| {
+            tasks.and_then(|tasks| calls.get(tasks)).copied().unwrap_or(Nanos::ZERO)
+        });
+        let scripts = background.around(called.scripts(cpus)?);
         let others: Vec<TaskId> = scripts.ids().skip(measured.tasks.len()).collect();
         let subject = Subject {
             beside: &others,

@@ -1,6 +1,6 @@
 //! How right predictions are: the sign of a change, its size, and the stated intervals.
 
-use results::Metric;
+use results::{Metric, Row, World};
 use statistics::{Paired, bootstrap_of};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,6 +128,28 @@ impl Score {
     }
 }
 
+impl Score {
+    /// As rows; the sign has none where no change has one.
+    pub fn rows(&self, world: &World) -> Vec<Row> {
+        let row = |metric: Metric, value: f64| Row {
+            value: Some(value),
+            ..Row::new(world.clone(), metric).at("cells", self.cells).at("clusters", self.clusters)
+        };
+        let signs = (self.changed > 0).then(|| {
+            let share = self.signs as f64 / self.changed as f64;
+            row(Metric::change_signs_right, share).at("changed", self.changed)
+        });
+        let (low, high) = self.covered_interval.unzip();
+        let covered = row(Metric::change_intervals_overlap, self.covered);
+        let errors = [
+            row(Metric::change_error_p50, self.median / 100.0),
+            row(Metric::change_error_p95, self.worst / 100.0),
+            Row { ci_low: low, ci_high: high, ..covered },
+        ];
+        signs.into_iter().chain(errors).collect()
+    }
+}
+
 /// As three sentences.
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -203,6 +225,9 @@ mod tests {
         assert!((score.median - 40.0).abs() < 1e-9 && (score.worst - 50.0).abs() < 1e-9);
         assert_eq!(score.covered, 0.0);
         assert_eq!(cells.iter().filter(|cell| cell.is_miss()).count(), 2);
+        let rows = score.rows(&World::Sim);
+        let values: Vec<Option<f64>> = rows.iter().map(|row| row.value).collect();
+        assert_eq!(values, [Some(1.0 / 3.0), Some(0.4), Some(0.5), Some(0.0)]);
         assert_eq!(Score::of(&[]), None);
     }
 

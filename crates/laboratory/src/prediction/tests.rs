@@ -4,13 +4,15 @@ use formats::toml_file::TomlFile;
 use formats::workload::ClosedWorkload;
 use schedsim::Machine;
 use schedsim::metrics::CATALOGUE;
-use schedsim::workload::Workload;
+use schedsim::workload::{Setting, Workload};
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use worlds::Determinism;
 use worlds::experiment::{CostOverrides, Reading, Recorded, Subject, simulate};
 use worlds::load::Closed;
 use worlds::mock::{Mock, command, run};
+use worlds::setting::Assignment;
 use worlds::simulator::Simulator;
 
 /// The programs of the bundled recording; the second half is `xz`.
@@ -67,10 +69,10 @@ fn tested(
         Ok(Run { recorded: recorded.clone(), ..run(&[(Metric::makespan_ns, makespan)]) })
     });
     let mut replaying = Simulator::new();
-    let mut sides = Sides { real: &mut recording, predicting: &mut replaying };
+    let mut sides =
+        Sides { real: &mut recording, kernels: BTreeMap::new(), predicting: &mut replaying };
     let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden())?;
-    drop(recording);
-    Ok((seen.into_inner(), prediction))
+    Ok((seen.borrow().clone(), prediction))
 }
 
 #[test]
@@ -177,12 +179,20 @@ fn tasks_of_one_program_get_the_nice_value_under_its_name() {
 
 #[test]
 fn a_change_is_text() {
+    for text in ["kernel=6.1", "policy=bpf:rr", "policy=central:rr"] {
+        assert_eq!(change(text).to_string(), text);
+    }
     for text in ["cpus=1", "fifo=50", "batch", "slice=1ms", "xz: batch", "a: nice=1; b: idle"] {
         assert_eq!(change(text).to_string(), text);
     }
     assert!(matches!(change("nice=10"), Change::Half(Setting::Nice(10))));
     assert!(matches!(change("*: nice=10"), Change::Applied(_)), "of all, as it says");
-    for (text, words) in [("cpus=0", "0"), ("nise=10", "batch, idle"), ("xz:", "nothing to set")] {
+    for (text, words) in [
+        ("cpus=0", "0"),
+        ("nise=10", "batch, idle"),
+        ("policy=bpf:rrr", "bpf:rr"),
+        ("xz:", "nothing to set"),
+    ] {
         let error = text.parse::<Change>().unwrap_err();
         assert!(error.contains(words), "{text}: {error}");
     }
@@ -191,7 +201,8 @@ fn a_change_is_text() {
 /// Without recordings the description is simulated, before the kernel is asked; member by member.
 #[test]
 fn a_description_is_predicted_before_it_is_measured() {
-    let test = Test { basis: Basis::Description, rounds: 3, ..test(&[change("batch")]) };
+    let test = Test { rounds: 3, ..test(&[change("batch")]) };
+    let test = Test { basis: Basis::Description(costs::tests::everywhere(&test)), ..test };
     let order = RefCell::new(Vec::new());
     let world = |name: &'static str, slower: f64| {
         let order = &order;
@@ -205,7 +216,8 @@ fn a_description_is_predicted_before_it_is_measured() {
         })
     };
     let (mut real, mut predicting) = (world("real", 0.9), world("said", 1.2));
-    let mut sides = Sides { real: &mut real, predicting: &mut predicting };
+    let mut sides =
+        Sides { real: &mut real, kernels: BTreeMap::new(), predicting: &mut predicting };
     let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden()).expect("runs");
     let effects = prediction.effects(&prediction.tested[1], Metric::makespan_ns);
     let (said, so) = effects.expect("both");
@@ -217,6 +229,39 @@ fn a_description_is_predicted_before_it_is_measured() {
         changed,
         2 * prediction.measures.iter().filter(|of| of.metric == Metric::makespan_ns).count()
     );
-    drop((real, predicting));
-    assert_eq!(order.into_inner(), [vec!["said"; 6], vec!["real"; 6]].concat());
+    assert_eq!(*order.borrow(), [vec!["said"; 6], vec!["real"; 6]].concat());
+}
+
+/// A change of the kernel runs on that kernel, and its model is simulated with that kernel's costs.
+#[test]
+fn another_kernel_is_asked_for_its_own_runs() {
+    let changes = [change("kernel=6.1"), change("policy=bpf:rr"), change("fifo=50")];
+    let test = Test { rounds: 2, ..test(&changes) };
+    let test = Test { basis: Basis::Description(costs::tests::everywhere(&test)), ..test };
+    let order = RefCell::new(Vec::new());
+    let world = |name: &'static str| {
+        let order = &order;
+        Mock::new(Determinism::Chaotic, move |session| {
+            order.borrow_mut().push(format!("{name}: {}", session.trial.candidate));
+            Ok(run(&[(Metric::makespan_ns, 100.0)]))
+        })
+    };
+    let (mut real, mut predicting) = (world("6.18"), world("said"));
+    let other: Box<dyn World> = Box::new(world("6.1"));
+    let kernels = [("6.1".to_string(), other)].into();
+    let mut sides = Sides { real: &mut real, kernels, predicting: &mut predicting };
+    test.run(&program(TASKS), &mut sides, &ProgressBar::hidden()).expect("runs");
+    let mut order = order.borrow().clone();
+    order.dedup();
+    let expected = [
+        "said: eevdf",
+        "said: cfs",
+        "said: central:rr",
+        "said: *: fifo=50",
+        "6.18: kernel:other",
+        "6.18: bpf:rr",
+        "6.18: *: fifo=50",
+        "6.1: kernel:other",
+    ];
+    assert_eq!(order, expected);
 }

@@ -1,4 +1,5 @@
-//! The kernel's work in tasks' calls: a task that blocks, wakes others or is preempted pays for it.
+//! The kernel's work in tasks' calls: a task that blocks, wakes others, exits or is preempted pays
+//! for it.
 //!
 //! A task that has to wait leaves its CPU only after that work. If it is woken in between, it stays,
 //! as in Linux: it has not slept.
@@ -66,8 +67,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     pub(super) fn pays_before_it_leaves(&mut self, cpu: CpuId, task: TaskId, off: Off) -> bool {
         let Some(work) = &mut self.call_work else { return false };
         let mut cost = work.take_waking();
-        if off != Off::Ends {
-            cost += work.costs.block.draw(work.random.next_u64());
+        let leaving = if off == Off::Ends { &work.costs.exit } else { &work.costs.block };
+        if off != Off::Ends || !leaving.is_zero() {
+            cost += leaving.draw(work.random.next_u64());
         }
         let cost = cost.min(self.until.since(self.seat.cx().now));
         if cost == Nanos::ZERO {

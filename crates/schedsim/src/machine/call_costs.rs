@@ -2,10 +2,11 @@
 
 use crate::Nanos;
 
-/// The cost of blocking, of waking and of being preempted, each a distribution. Nothing by default.
+/// The cost of blocking, of waking, of exiting and of being preempted, each a distribution. Nothing
+/// by default.
 ///
-/// They are CPU time of the task that blocks, wakes or is preempted. What is drawn depends on `seed` alone, not on
-/// the policy's random numbers.
+/// They are CPU time of the task that does it or is preempted. What is drawn depends on `seed`
+/// alone, not on the policy's random numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CallCosts {
     /// From when a task finds that it has to wait until it leaves its CPU. A task that is woken in
@@ -18,6 +19,8 @@ pub struct CallCosts {
     /// The same if that CPU idles, so that it must be interrupted; if it is empty, `wake_away`
     /// holds.
     pub wake_idle: Spread,
+    /// Exiting: from when those who wait for a task's end are woken until it leaves its CPU.
+    pub exit: Spread,
     /// Being preempted: from when the task should leave its CPU until it does.
     pub preempt: Spread,
     /// Seeds the draws.
@@ -31,8 +34,10 @@ pub struct Spread(Vec<Nanos>);
 impl CallCosts {
     /// Whether all are free.
     pub fn are_free(&self) -> bool {
-        let CallCosts { block, wake_here, wake_away, wake_idle, preempt, seed: _ } = self;
-        [block, wake_here, wake_away, wake_idle, preempt].iter().all(|spread| spread.is_zero())
+        let CallCosts { block, wake_here, wake_away, wake_idle, exit, preempt, seed: _ } = self;
+        [block, wake_here, wake_away, wake_idle, exit, preempt]
+            .iter()
+            .all(|spread| spread.is_zero())
     }
 
     /// Of waking a task that is placed on another CPU.

@@ -77,7 +77,8 @@ pub static CATALOGUE: &[Metric] = &[
         unit: "ns",
         better: Neither,
         source: OURS,
-        definition: "Time that tasks spend on a CPU, without the overhead charged to them.",
+        definition: "Time that tasks spend on a CPU, with the kernel's work in their calls, and without other \
+                     overhead charged to them.",
         read: |s| switches(s, nanos(s.sum(|task| task.cpu_time))),
     },
     Metric {

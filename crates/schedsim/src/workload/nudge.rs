@@ -70,8 +70,9 @@ impl Nudge {
         }
         if !machine.calls.are_free() {
             let calls = &mut machine.calls;
-            let CallCosts { block, wake_here, wake_away, wake_idle, preempt, seed: _ } = calls;
-            for spread in [block, wake_here, wake_away, wake_idle, preempt] {
+            let CallCosts { block, wake_here, wake_away, wake_idle, exit, preempt, seed: _ } =
+                calls;
+            for spread in [block, wake_here, wake_away, wake_idle, exit, preempt] {
                 let by = 1.0 + SHARE * signed(random.bits());
                 spread.each(|cost| scaled(cost, by));
             }

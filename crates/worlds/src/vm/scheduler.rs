@@ -97,19 +97,12 @@ impl Scheduler {
         Ok(listed.lines().filter(|name| name.starts_with("bpf:")).map(str::to_string).collect())
     }
 
-    /// The policy of `schedsim` that it is or that matches it: `pslist` for `bpf:pslist`,
-    /// `central:ruler` for `bpf:ruler`.
+    /// The policy of `schedsim` that it is or that matches it, as [`twin`] says.
     ///
     /// # Errors
     /// If there is none.
     pub fn original(&self) -> Result<PolicySpec, Error> {
-        let twin = IN_BPF
-            .iter()
-            .find(|(name, _)| *name == self.policy)
-            .map_or(self.policy.as_str(), |(_, twin)| twin);
-        parse_policy(twin).map_err(|error| {
-            Error::Usage(format!("{self} has no counterpart in the simulator: {error}"))
-        })
+        twin(&self.policy)
     }
 
     /// Checks that a kernel has what it needs.
@@ -240,4 +233,16 @@ impl fmt::Display for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.policy)
     }
+}
+
+/// The policy of `schedsim` that a scheduler is or that matches it: `pslist` for `bpf:pslist`,
+/// `central:ruler` for `bpf:ruler`.
+///
+/// # Errors
+/// If there is none.
+pub fn twin(scheduler: &str) -> Result<PolicySpec, Error> {
+    let known = IN_BPF.iter().find(|(name, _)| *name == scheduler);
+    parse_policy(known.map_or(scheduler, |(_, twin)| twin)).map_err(|error| {
+        Error::Usage(format!("{scheduler} has no counterpart in the simulator: {error}"))
+    })
 }

@@ -392,6 +392,7 @@ impl CallEstimates {
             wake_here: self.wake_here.spread.clone(),
             wake_away: if is_busy_known { &self.wake_away } else { &self.wake_idle }.spread.clone(),
             wake_idle: self.wake_idle.spread.clone(),
+            exit: Spread::default(), // a part of the work of recorded tasks
             preempt: self.preempt.spread.clone(),
             seed: 0,
         }

@@ -1,0 +1,653 @@
+//! The costs of a real kernel, by call: measured before anything is predicted for it.
+//!
+//! Small workloads run there, each twice, the second time with twice as many rounds. The difference
+//! of the two makespans is the time of the additional rounds alone: what begins and ends a run is in
+//! both. A task that calls alone shows what a call takes that neither blocks nor wakes; two that pass
+//! the CPU to each other show blocking, waking and the switch.
+
+use super::{Ground, Sides, Test, runs};
+use formats::toml_file::TomlFile;
+use formats::workload::ClosedWorkload;
+use indicatif::ProgressBar;
+use program::Error;
+use results::{Metric, Row, SubjectKind, World as Name};
+use schedsim::workload::Phase;
+use schedsim::{CallCosts, Machine, Nanos, Spread, Ticks, Time};
+use std::collections::BTreeMap;
+use worlds::load::Closed;
+use worlds::{Candidate, Observed, Program, Run, Trial, World};
+
+/// Calls that cost alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Yield,
+    Pipe,
+    Socket,
+    Counter,
+    Lock,
+    Condition,
+    Set,
+    Fork,
+    Sleep,
+}
+
+/// What a kernel's work takes on one of its machines. All durations are means, in time of that
+/// machine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct KernelCosts {
+    cpus: u16,
+    /// A call that neither blocks nor wakes, by kind.
+    calls: [Nanos; Kind::ALL.len()],
+    /// From one task to another.
+    switch: Nanos,
+    /// Blocking, and being woken by another task, together.
+    block_and_wake: Nanos,
+    /// Of exiting, the part after those who wait are woken.
+    exit: Nanos,
+    /// The interrupt of a timer that wakes a task while another one runs.
+    timer: Nanos,
+    /// From the interrupt of a timer to the task, on a CPU that idles.
+    wake: Nanos,
+    /// From a waking to the task, on another CPU, which idles; absent with one CPU.
+    idle_exit: Option<Nanos>,
+    /// The time between two ticks.
+    tick: Nanos,
+    /// The interrupt of a tick.
+    tick_cost: Nanos,
+}
+
+/// The costs of all kernels that predictions are made for, by where tasks run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Costs(BTreeMap<String, KernelCosts>);
+
+/// A workload whose makespan grows by what a round takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Probe {
+    /// One task that calls, and waits for nobody; of conditions, two that meet.
+    Alone(Kind),
+    /// A task that only calculates.
+    Work,
+    /// Two tasks that yield.
+    Yields,
+    /// Pairs of tasks that wake each other and wait, on one CPU.
+    Talk,
+    /// One pair on two CPUs. Each works before it wakes the other, so that that one sleeps by then.
+    TalkAcross,
+    /// A task that sleeps beside one that calculates.
+    Beside,
+}
+
+/// The additional time, and the additional switches of the second run.
+#[derive(Clone, Copy, Debug)]
+struct Slope {
+    time: f64,
+    switches: f64,
+    wakeup: Option<f64>,
+}
+
+/// The names of what is no call.
+const SWITCH: &str = "switch";
+const BLOCK_AND_WAKE: &str = "block and wake";
+const EXIT: &str = "exit";
+const TIMER: &str = "timer";
+const WAKE: &str = "wake of an idle CPU";
+const WAKE_ACROSS: &str = "wake across CPUs";
+const TICK: &str = "tick";
+/// The rounds of the first run of a probe.
+const ROUNDS: u64 = 200;
+/// The work of a forked task.
+const CHILD: Nanos = Nanos(1_000);
+/// How long a task sleeps in each round.
+const SLEEP: Nanos = Nanos(200_000);
+/// The work of a round of [`Probe::Work`], and of what runs beside sleepers.
+const WORK: Nanos = Nanos(500_000);
+
+/// The pairs of [`Probe::Talk`]: with one, the kernel has no task to choose, and its work is less.
+const PAIRS: u16 = 2;
+/// The work of a task of [`Probe::TalkAcross`] before it wakes the other one.
+const APART: Nanos = Nanos(20_000);
+
+impl Kind {
+    const ALL: [Kind; 9] = [
+        Kind::Yield,
+        Kind::Pipe,
+        Kind::Socket,
+        Kind::Counter,
+        Kind::Lock,
+        Kind::Condition,
+        Kind::Set,
+        Kind::Fork,
+        Kind::Sleep,
+    ];
+
+    /// Of a phase; `None` where it makes no call, or one that is not measured.
+    fn of(phase: &Phase) -> Option<Kind> {
+        match phase {
+            Phase::Run(_) | Phase::Loop(_) | Phase::Exec(_) | Phase::Join(_) | Phase::Io(_) => None,
+            Phase::Yield => Some(Kind::Yield),
+            Phase::Sleep(_) | Phase::SleepUntil(_) | Phase::Timer(_) => Some(Kind::Sleep),
+            Phase::Lock(_) | Phase::Unlock(_) => Some(Kind::Lock),
+            Phase::Wait { .. } | Phase::Signal(_) | Phase::Broadcast(_) | Phase::Barrier(_) => {
+                Some(Kind::Condition)
+            }
+            Phase::Read { .. } | Phase::Write { .. } => Some(Kind::Pipe),
+            Phase::Send { .. } | Phase::Receive { .. } => Some(Kind::Socket),
+            Phase::Post { .. } | Phase::Take { .. } => Some(Kind::Counter),
+            Phase::Serve(_) | Phase::EventLoop(_) | Phase::Poll(_) | Phase::Watch(_) => {
+                Some(Kind::Set)
+            }
+            Phase::Fork(_) => Some(Kind::Fork),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Yield => "yield",
+            Kind::Pipe => "pipe",
+            Kind::Socket => "socket",
+            Kind::Counter => "event counter",
+            Kind::Lock => "mutex",
+            Kind::Condition => "condition",
+            Kind::Set => "epoll",
+            Kind::Fork => "fork",
+            Kind::Sleep => "sleep",
+        }
+    }
+
+    /// The phases of a round, and how many calls of this kind they make. A round of `Set` makes two
+    /// of an event counter as well; in a round of `Condition`, the first of two tasks waits for the
+    /// second at a barrier.
+    fn round(self) -> (String, f64) {
+        let (phases, calls) = match self {
+            Kind::Yield => ("'yield'", 1.0),
+            Kind::Pipe => {
+                ("{ write = { pipe = 'p', bytes = 1 } }, { read = { pipe = 'p', bytes = 1 } }", 2.0)
+            }
+            Kind::Socket => (
+                "{ send = { socket = 's', bytes = 1 } }, { receive = { socket = 's', bytes = 1 } }",
+                2.0,
+            ),
+            Kind::Counter => ("{ post = { eventfd = 'e' } }, { take = { eventfd = 'e' } }", 2.0),
+            Kind::Lock => ("{ lock = 'm' }, { unlock = 'm' }", 2.0),
+            Kind::Condition => ("{ barrier = 'b' }", 2.0),
+            Kind::Set => (
+                "{ post = { eventfd = 'e' } }, { serve = { epoll = 'q' } }, { take = { eventfd = 'e' } }",
+                1.0,
+            ),
+            Kind::Fork => ("{ fork = 'child' }, { join = 'child' }", 1.0),
+            Kind::Sleep => return (format!("{{ sleep = '{}ns' }}", SLEEP.0), 1.0),
+        };
+        (phases.to_string(), calls)
+    }
+}
+
+impl Probe {
+    /// All that show something on this many CPUs.
+    fn all(cpus: u16) -> Vec<Probe> {
+        let mut all: Vec<Probe> = Kind::ALL.map(Probe::Alone).to_vec();
+        all.extend([Probe::Work, Probe::Yields, Probe::Talk, Probe::Beside]);
+        all.extend((cpus > 1).then_some(Probe::TalkAcross));
+        all
+    }
+
+    /// The workload, as a file has it.
+    fn text(self, rounds: u64) -> String {
+        let task = |name: &str, cpu: u16, phases: &str| {
+            format!(
+                "[[task]]\nname = '{name}'\naffinity = [{cpu}]\nphases = [{{ loop = {{ times = \
+                 {rounds}, phases = [{phases}] }} }}]\n"
+            )
+        };
+        let write = |pipe: &str| format!("{{ write = {{ pipe = '{pipe}', bytes = 1 }} }}");
+        let read = |pipe: &str| format!("{{ read = {{ pipe = '{pipe}', bytes = 1 }} }}");
+        let talk = |pair: u16, cpu: u16, work: &str| {
+            let [to, from] = ["to", "from"].map(|pipe| format!("{pipe}-{pair}"));
+            let asks = format!("{work}{}, {}", write(&to), read(&from));
+            let answers = format!("{}, {work}{}", read(&to), write(&from));
+            task(&format!("asks-{pair}"), 0, &asks)
+                + &task(&format!("answers-{pair}"), cpu, &answers)
+        };
+        match self {
+            Probe::Alone(Kind::Set) => {
+                let set = "[epoll.q]\nsources = [{ eventfd = 'e' }]\n";
+                task("calls", 0, &Kind::Set.round().0) + set
+            }
+            Probe::Alone(Kind::Fork) => {
+                task("calls", 0, &Kind::Fork.round().0)
+                    + &format!(
+                        "[[task]]\nname = 'child'\ncount = {rounds}\nforked = true\naffinity = \
+                         [0]\nphases = [{{ run = '{}ns' }}]\n",
+                        CHILD.0
+                    )
+            }
+            Probe::Alone(Kind::Condition) => {
+                ["one", "other"].map(|name| task(name, 0, &Kind::Condition.round().0)).concat()
+            }
+            Probe::Alone(kind) => task("calls", 0, &kind.round().0),
+            Probe::Work => task("works", 0, &format!("{{ run = '{}ns' }}", WORK.0)),
+            Probe::Yields => {
+                task("one", 0, &Kind::Yield.round().0) + &task("other", 0, &Kind::Yield.round().0)
+            }
+            Probe::Talk => (0..PAIRS).map(|pair| talk(pair, 0, "")).collect(),
+            Probe::TalkAcross => talk(0, 1, &format!("{{ run = '{}ns' }}, ", APART.0)),
+            Probe::Beside => {
+                // As much work in both runs, longer than all sleeps.
+                let work = Nanos(4 * ROUNDS * SLEEP.0).0;
+                task("sleeps", 0, &Kind::Sleep.round().0)
+                    + &format!(
+                        "[[task]]\nname = 'works'\naffinity = [0]\nphases = [{{ run = '{work}ns' }}]\n"
+                    )
+            }
+        }
+    }
+
+    fn program(self, rounds: u64, cpus: u16) -> Result<Program, Error> {
+        let file = TomlFile::of(&format!("{self:?}-{rounds}.toml"), &self.text(rounds));
+        closed(ClosedWorkload::read(file)?, Machine::ideal(cpus))
+    }
+}
+
+/// A time that may have come out below zero.
+fn nanos(time: f64) -> Nanos {
+    Nanos(time.max(0.0).round() as u64)
+}
+
+/// A workload on a machine.
+fn closed(workload: ClosedWorkload, machine: Machine) -> Result<Program, Error> {
+    let (scripts, told, point) =
+        (workload.scripts(machine.cpus)?, String::new(), Default::default());
+    Ok(Program::Closed(Box::new(Closed { workload, scripts, machine, told, mips: None, point })))
+}
+
+impl Slope {
+    /// Of a probe's two runs.
+    fn of(runs: &[Vec<Run>]) -> Result<Slope, Error> {
+        let value = |run: usize, metric: Metric| {
+            let values: Option<Vec<f64>> =
+                runs.get(run)?.iter().map(|run| run.value(metric)).collect();
+            values
+                .filter(|values| !values.is_empty())
+                .map(|mut values| statistics::median(&mut values))
+        };
+        let more = |metric| Some(value(1, metric)? - value(0, metric)?);
+        let slope = || {
+            let rounds = ROUNDS as f64;
+            let time = more(Metric::makespan_ns)? / rounds;
+            Some(Slope {
+                time,
+                switches: more(Metric::switches)? / rounds,
+                wakeup: value(1, Metric::wakeup_latency_ns_p50),
+            })
+        };
+        slope().ok_or_else(|| {
+            Error::Internal(
+                "a kernel's costs are differences of makespans, and one has none".into(),
+            )
+        })
+    }
+}
+
+impl Costs {
+    /// Those of the kernels of `world`, with a tick each `tick`, as [`Costs::rows`] wrote them.
+    ///
+    /// # Errors
+    /// If there are none, or one lacks.
+    pub fn read(rows: &[Row], world: &Name, tick: Nanos) -> Result<Costs, String> {
+        let mut times: BTreeMap<String, (u16, BTreeMap<&str, Nanos>)> = BTreeMap::new();
+        let is_one = |row: &&Row| row.metric == Metric::kernel_cost_ns && row.world == *world;
+        for row in rows.iter().filter(is_one) {
+            let own = times.entry(row.candidate.clone()).or_default();
+            own.0 = row.cpus;
+            if let (Some(name), Some(value)) = (&row.subject, row.value) {
+                own.1.insert(name, nanos(value));
+            }
+        }
+        if times.is_empty() {
+            return Err(format!(
+                "there is no kernel_cost_ns of {world}: give the results of `schedlab predict --on \
+                 vm` with the same kernel"
+            ));
+        }
+        let of = |(ground, (cpus, times)): (String, (u16, BTreeMap<&str, Nanos>))| {
+            let costs = KernelCosts::of_named((cpus, tick), &times)
+                .ok_or_else(|| format!("one of the kernel_cost_ns of {ground} is missing"))?;
+            Ok((ground, costs))
+        };
+        times.into_iter().map(of).collect::<Result<_, String>>().map(Costs)
+    }
+
+    /// Measures what `test` needs and these are without, on the real kernels of `sides`, which must
+    /// be ready and have a tick each `tick`.
+    ///
+    /// # Errors
+    /// If a run fails.
+    pub fn measure(
+        self,
+        test: &Test,
+        sides: &mut Sides<'_>,
+        tick: Nanos,
+        progress: &ProgressBar,
+    ) -> Result<Costs, Error> {
+        let mut costs = self.0;
+        for kernel in test.kernels() {
+            let own = test.changes.iter().filter(|change| change.kernel() == kernel);
+            let grounds: BTreeMap<String, Ground> = own
+                .map(|change| change.ground(test.cpus))
+                .map(|ground| (ground.to_string(), ground))
+                .filter(|(name, _)| !costs.contains_key(name))
+                .collect();
+            if grounds.is_empty() {
+                continue;
+            }
+            let asked: Vec<(Candidate<'_>, u16)> =
+                grounds.values().map(|ground| (ground.candidate.clone(), ground.cpus)).collect();
+            let found = KernelCosts::measure(sides.world(kernel)?, &asked, tick, progress)?;
+            costs.extend(grounds.into_keys().zip(found));
+        }
+        Ok(Costs(costs))
+    }
+
+    /// The workload of `program` with the costs of this ground, on the machine that has them.
+    ///
+    /// # Errors
+    /// If they were not measured, or it does not fit the machine.
+    pub fn charge(&self, program: &Program, ground: &Ground) -> Result<Program, Error> {
+        match (self.0.get(&ground.to_string()), program.closed()) {
+            (Some(costs), Some(workload)) => costs.charge(workload),
+            _ => Err(Error::Internal(format!("no costs were measured of {ground}"))),
+        }
+    }
+
+    /// A row for each, of the kernels of `world`.
+    pub fn rows(&self, world: &Name) -> Vec<Row> {
+        let of = |(ground, costs): (&String, &KernelCosts)| {
+            let row = |(name, time): (&str, Option<Nanos>)| {
+                let value = time.map(|time| time.0 as f64);
+                Row {
+                    candidate: ground.clone(),
+                    cpus: costs.cpus,
+                    value,
+                    runs: 2,
+                    ..Row::new(world.clone(), Metric::kernel_cost_ns)
+                }
+                .of(SubjectKind::Function, name)
+            };
+            costs
+                .named()
+                .into_iter()
+                .filter(|(_, time)| time.is_some())
+                .map(row)
+                .collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
+    /// Where they were measured, and what they are.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &KernelCosts)> {
+        self.0.iter().map(|(ground, costs)| (ground.as_str(), costs))
+    }
+}
+
+impl KernelCosts {
+    /// Measures the kernel of `world`, which must be ready, with the probes' tasks under each of
+    /// these candidates on as many CPUs.
+    ///
+    /// # Errors
+    /// If a run fails.
+    pub fn measure(
+        world: &mut dyn World,
+        grounds: &[(Candidate<'_>, u16)],
+        tick: Nanos,
+        progress: &ProgressBar,
+    ) -> Result<Vec<KernelCosts>, Error> {
+        let probes: Vec<Vec<Probe>> = grounds.iter().map(|(_, cpus)| Probe::all(*cpus)).collect();
+        let programs = probes.iter().zip(grounds).flat_map(|(probes, (_, cpus))| {
+            probes.iter().flat_map(|probe| [1, 2].map(|times| probe.program(times * ROUNDS, *cpus)))
+        });
+        let programs = programs.collect::<Result<Vec<Program>, Error>>()?;
+        let under = probes.iter().zip(grounds);
+        let under = under.flat_map(|(probes, ground)| vec![ground; 2 * probes.len()]);
+        let trials: Vec<Trial<'_>> = programs
+            .iter()
+            .zip(under)
+            .map(|(program, (candidate, cpus))| Trial {
+                program,
+                candidate: candidate.clone(),
+                cpus: *cpus,
+            })
+            .collect();
+        let runs = runs(world, &trials, &[None], Observed::Measured, progress)?;
+        let mut slopes = runs.chunks(2).map(Slope::of);
+        let of = |(probes, (_, cpus)): (&Vec<Probe>, &(Candidate<'_>, u16))| {
+            let own = slopes.by_ref().take(probes.len()).collect::<Result<Vec<Slope>, Error>>()?;
+            let slope = |probe: Probe| {
+                probes.iter().zip(&own).find(|(of, _)| **of == probe).map(|(_, slope)| *slope)
+            };
+            KernelCosts::of((*cpus, tick), &slope)
+                .ok_or_else(|| Error::Internal("a probe of a kernel's costs did not run".into()))
+        };
+        probes.iter().zip(grounds).map(of).collect()
+    }
+
+    /// Of what a round takes, by probe; ticks have their share of what runs. Each cost is what is left when those before it are taken
+    /// off.
+    fn of(
+        (cpus, tick): (u16, Nanos),
+        slope: &dyn Fn(Probe) -> Option<Slope>,
+    ) -> Option<KernelCosts> {
+        let own = WORK.0 as f64 / slope(Probe::Work)?.time;
+        let sleeper = slope(Probe::Alone(Kind::Sleep))?;
+        let slope = |probe| slope(probe).map(|slope| Slope { time: slope.time * own, ..slope });
+        let alone = |kind: Kind| Some(slope(Probe::Alone(kind))?.time / kind.round().1);
+        let [yields, pipe, counter] = [Kind::Yield, Kind::Pipe, Kind::Counter].map(alone);
+        let (yields, pipe, counter) = (yields?, pipe?, counter?);
+        let two = slope(Probe::Yields)?;
+        let switch = (two.time - 2.0 * yields).max(0.0) / two.switches.max(1.0);
+        let talk = slope(Probe::Talk)?.time / f64::from(2 * PAIRS);
+        let block_and_wake = (talk - 2.0 * pipe - switch).max(0.0);
+        let wake = sleeper.wakeup.unwrap_or(0.0);
+        let sleep = (sleeper.time - SLEEP.0 as f64 - wake - switch).max(0.0);
+        let beside = slope(Probe::Beside)?;
+        let timer = beside.time - sleep - block_and_wake / 2.0 - beside.switches * switch;
+        // Reading and blocking go beside the other's work.
+        let across = slope(Probe::TalkAcross)
+            .map(|across| across.time / 2.0 - APART.0 as f64 - pipe - switch);
+        let fork = slope(Probe::Alone(Kind::Fork))?;
+        let exit = (fork.wakeup.unwrap_or(0.0) - block_and_wake / 2.0).max(0.0);
+        let calls = Kind::ALL.map(|kind| {
+            let time = alone(kind)?;
+            Some(match kind {
+                Kind::Set => time - 2.0 * counter,
+                Kind::Condition => time - (block_and_wake + switch) / 2.0,
+                Kind::Fork => {
+                    time - CHILD.0 as f64 - fork.switches * switch - block_and_wake - exit
+                }
+                Kind::Sleep => sleep,
+                _ => time,
+            })
+        });
+        Some(KernelCosts {
+            cpus,
+            calls: calls
+                .into_iter()
+                .collect::<Option<Vec<f64>>>()?
+                .iter()
+                .map(|&time| nanos(time))
+                .collect::<Vec<_>>()
+                .try_into()
+                .ok()?,
+            switch: nanos(switch),
+            block_and_wake: nanos(block_and_wake),
+            exit: nanos(exit),
+            timer: nanos(timer),
+            wake: nanos(wake),
+            idle_exit: across.map(nanos),
+            tick,
+            tick_cost: nanos((1.0 - own) * tick.0 as f64),
+        })
+    }
+
+    /// Of what [`KernelCosts::named`] gives; `None` if one is missing.
+    fn of_named((cpus, tick): (u16, Nanos), times: &BTreeMap<&str, Nanos>) -> Option<KernelCosts> {
+        let time = |name: &str| times.get(name).copied();
+        let calls: Option<Vec<Nanos>> = Kind::ALL.iter().map(|kind| time(kind.name())).collect();
+        Some(KernelCosts {
+            cpus,
+            calls: calls?.try_into().ok()?,
+            switch: time(SWITCH)?,
+            block_and_wake: time(BLOCK_AND_WAKE)?,
+            exit: time(EXIT)?,
+            timer: time(TIMER)?,
+            wake: time(WAKE)?,
+            idle_exit: if cpus > 1 { Some(time(WAKE_ACROSS)?) } else { None },
+            tick,
+            tick_cost: time(TICK)?,
+        })
+    }
+
+    /// All of them, with names; absent where there is none.
+    pub fn named(&self) -> Vec<(&'static str, Option<Nanos>)> {
+        let calls = Kind::ALL.iter().zip(self.calls).map(|(kind, time)| (kind.name(), Some(time)));
+        let rest = [
+            (SWITCH, Some(self.switch)),
+            (BLOCK_AND_WAKE, Some(self.block_and_wake)),
+            (EXIT, Some(self.exit)),
+            (TIMER, Some(self.timer)),
+            (WAKE, Some(self.wake)),
+            (WAKE_ACROSS, self.idle_exit),
+            (TICK, Some(self.tick_cost)),
+        ];
+        calls.chain(rest).collect()
+    }
+
+    /// A call of this phase, without blocking and waking.
+    fn call(&self, phase: &Phase) -> Nanos {
+        let place = Kind::of(phase).and_then(|kind| Kind::ALL.iter().position(|of| *of == kind));
+        place.map_or(Nanos::ZERO, |place| self.calls[place])
+    }
+
+    /// The machine with these costs.
+    pub fn machine(&self) -> Machine {
+        let half = Spread::always(Nanos(self.block_and_wake.0 / 2));
+        let calls = CallCosts {
+            block: half.clone(),
+            wake_here: half.clone(),
+            wake_away: half,
+            exit: Spread::always(self.exit),
+            ..CallCosts::default()
+        };
+        Machine {
+            switch_cost: self.switch,
+            idle_exit: self.idle_exit.unwrap_or(Nanos::ZERO),
+            wake_cost: self.wake,
+            timer_cost: self.timer,
+            calls,
+            ticks: Some(Ticks {
+                cost: self.tick_cost,
+                ..Ticks::new(self.tick, Time(self.tick.0 / 2))
+            }),
+            ..Machine::ideal(self.cpus)
+        }
+    }
+
+    /// The workload with these costs, on the machine that has them.
+    ///
+    /// # Errors
+    /// If it does not fit the machine.
+    pub fn charge(&self, workload: &ClosedWorkload) -> Result<Program, Error> {
+        closed(workload.with_calls(|_, phase| self.call(phase)), self.machine())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use schedsim::policy::PolicySpec;
+    use std::cell::RefCell;
+    use worlds::Determinism;
+    use worlds::mock::Mock;
+    use worlds::simulator::Simulator;
+
+    pub fn known() -> KernelCosts {
+        KernelCosts {
+            cpus: 2,
+            calls: [300, 700, 900, 500, 40, 60, 1_100, 30_000, 800].map(Nanos),
+            switch: Nanos(1_200),
+            block_and_wake: Nanos(1_600),
+            exit: Nanos(7_000),
+            timer: Nanos(2_000),
+            wake: Nanos(2_500),
+            idle_exit: Some(Nanos(4_000)),
+            tick: Nanos::from_millis(4),
+            tick_cost: Nanos(3_000),
+        }
+    }
+
+    /// These costs wherever `test` runs tasks.
+    pub fn everywhere(test: &Test) -> Costs {
+        let grounds = test.changes.iter().map(|change| change.ground(test.cpus));
+        Costs(grounds.map(|ground| (ground.to_string(), known())).collect())
+    }
+
+    /// What `measure` finds on a simulated machine with these costs.
+    fn found(known: &KernelCosts) -> KernelCosts {
+        let simulator = RefCell::new(Simulator::new());
+        let mut world = Mock::new(Determinism::Seeded, |session| {
+            let program = known.charge(session.trial.program.closed().expect("tasks"))?;
+            let trial = Trial { program: &program, ..session.trial.clone() };
+            let session = worlds::Session { trial, trace: None, ..session.clone() };
+            let mut runs = simulator.borrow_mut().run(&[session], &ProgressBar::hidden())?;
+            runs.remove(0)
+        });
+        let policy = Candidate::Policy(PolicySpec::parse("eevdf").expect("a policy"));
+        KernelCosts::measure(
+            &mut world,
+            &[(policy, known.cpus)],
+            known.tick,
+            &ProgressBar::hidden(),
+        )
+        .expect("costs")
+        .remove(0)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let one = KernelCosts { cpus: 1, idle_exit: None, ..known() };
+        let all =
+            [("kernel:other".to_string(), one), ("kernel:other, 2 CPUs".to_string(), known())];
+        let costs = Costs(all.into());
+        let world = Name::Vm { kernel: "6.18".to_string() };
+        let mut rows = costs.rows(&world);
+        let read = |rows: &[Row], kernel: &str| {
+            let world = Name::Vm { kernel: kernel.to_string() };
+            Costs::read(rows, &world, known().tick)
+        };
+        assert_eq!(read(&rows, "6.18"), Ok(costs));
+        assert!(read(&rows, "6.1").unwrap_err().contains("no kernel_cost_ns of vm:6.1"));
+        rows.retain(|row| row.subject.as_deref() != Some(SWITCH));
+        assert!(read(&rows, "6.18").unwrap_err().contains("kernel:other is missing"));
+    }
+
+    #[test]
+    fn the_costs_of_a_machine_are_found() {
+        let one = KernelCosts { cpus: 1, idle_exit: None, ..known() };
+        let slow = KernelCosts {
+            calls: [2_000, 100, 3_000, 1_500, 0, 900, 400, 90_000, 5_000].map(Nanos),
+            switch: Nanos(500),
+            block_and_wake: Nanos(6_000),
+            exit: Nanos(20_000),
+            timer: Nanos(400),
+            wake: Nanos(9_000),
+            idle_exit: Some(Nanos(15_000)),
+            tick_cost: Nanos(20_000),
+            ..known()
+        };
+        for known in [one, known(), slow] {
+            let found = found(&known);
+            for ((name, is), (_, was)) in found.named().into_iter().zip(known.named()) {
+                let [is, was] = [is, was].map(|time| time.unwrap_or(Nanos::ZERO).0);
+                assert!(is.abs_diff(was) <= 60 + was / 50, "{name}: {was} ns, found {is} ns");
+            }
+        }
+    }
+}
