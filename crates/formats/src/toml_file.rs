@@ -46,8 +46,31 @@ impl TomlFile {
             let key = DeTable::parse(&self.text)
                 .ok()
                 .and_then(|document| key_in_table(document.get_ref(), at.start));
-            self.error(at, key.as_deref(), &with_nearest(error.message()))
+            let message = match self.other_kind(error.message()) {
+                Some(kind) => format!("this file is {kind}"),
+                None => with_nearest(error.message()),
+            };
+            self.error(at, key.as_deref(), &message)
         })
+    }
+
+    /// What the file is, and who takes it, if by its keys it is not of the kind in whose place it
+    /// was given: `message` is serde's, with the keys of that kind.
+    fn other_kind(&self, message: &str) -> Option<&'static str> {
+        const KINDS: [(&str, &str); 5] = [
+            ("task", "a workload; give it to `schedlab compare`"),
+            ("class", "a workload; give it to `schedlab compare`"),
+            ("axes", "a grid; give it to `schedlab sweep`"),
+            ("policies", "a grid; give it to `schedlab sweep`"),
+            ("cluster", "a machine; give it with --machine"),
+        ];
+        let document = DeTable::parse(&self.text).ok()?;
+        let is_key = |name: &str| document.get_ref().keys().any(|key| key.get_ref() == name);
+        // The first name that it quotes is the wrong key.
+        let mut quoted = message.split('`').skip(1).step_by(2).skip(1);
+        let kind = KINDS.iter().find(|(key, _)| is_key(key))?;
+        let is_other = message.starts_with("unknown field") && !quoted.any(|key| key == kind.0);
+        is_other.then_some(kind.1)
     }
 
     /// The error for a bad value of `key`, such as `class[1].share`. If the key is missing, the
@@ -255,6 +278,15 @@ mod tests {
             "{}",
             message("lood = 1")
         );
+        let grid = message("load = 1\npolicies = ['take:rr']\n");
+        assert!(
+            grid.starts_with(
+                "w.toml:2: policies: this file is a grid; give it to `schedlab sweep`"
+            ),
+            "{grid}"
+        );
+        let wanted = message("load = 1\nlood = 2\n[[class]]\nshare = 1.0\n");
+        assert!(wanted.contains("there is no key named `lood`"), "it is of this kind: {wanted}");
         assert!(message("load = \n").starts_with("w.toml:1: "), "{}", message("load = \n"));
         assert!(
             message("[[class]]\n").starts_with("w.toml:1: class[0]: missing field `share`"),

@@ -4,7 +4,9 @@ use crate::guests::GuestArguments;
 use crate::output::Format;
 use clap::{Args, ValueEnum};
 use formats::workload::Workload;
-use laboratory::prediction::{Basis, Cell, Change, Costs, Prediction, Score, Sides, Test, Tested};
+use laboratory::prediction::{
+    Basis, Cell, Change, Costs, Prediction, Score, Sides, Test, Tested, all_at_once,
+};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, progress};
 use results::{Align, Metric, Results, Row, Table, World as Name, counted, quantity};
@@ -248,9 +250,13 @@ impl Predict {
     fn programs(&self, cpus: u16) -> Result<Vec<Program>, Error> {
         let closed = |name: &OsString| match Workload::resolve(name)? {
             Workload::Closed(workload) => {
+                let workload = match self.on {
+                    Backend::Host => *workload,
+                    Backend::Vm => all_at_once(&workload),
+                };
                 let (scripts, machine) = (workload.scripts(cpus)?, Machine::ideal(cpus));
                 let closed = Closed {
-                    workload: *workload,
+                    workload,
                     scripts,
                     machine,
                     told: String::new(),

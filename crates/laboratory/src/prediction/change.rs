@@ -121,7 +121,10 @@ impl FromStr for Change {
             return Cpus::parse(cpus).map(Change::Cpus).map_err(|error| error.to_string());
         }
         if let Some(kernel) = text.trim().strip_prefix("kernel=") {
-            return Ok(Change::Kernel(kernel.to_string()));
+            return match kernel {
+                "" => Err("give a kernel, kernel=NAME, as in kernel=6.1".to_string()),
+                kernel => Ok(Change::Kernel(kernel.to_string())),
+            };
         }
         if let Some(name) = text.trim().strip_prefix("policy=") {
             let twin = twin(name).map_err(|error| error.to_string())?;

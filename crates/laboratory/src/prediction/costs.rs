@@ -5,13 +5,13 @@
 //! both. A task that calls alone shows what a call takes that neither blocks nor wakes; two that pass
 //! the CPU to each other show blocking, waking and the switch.
 
-use super::{Ground, Sides, Test, runs};
+use super::{Ground, Sides, Test, all_at_once, runs};
 use formats::toml_file::TomlFile;
 use formats::workload::ClosedWorkload;
 use indicatif::ProgressBar;
 use program::Error;
 use results::{Metric, Row, SubjectKind, World as Name};
-use schedsim::workload::Phase;
+use schedsim::workload::{Phase, Tasks};
 use schedsim::{CallCosts, Machine, Nanos, Spread, Ticks, Time};
 use std::collections::BTreeMap;
 use worlds::load::Closed;
@@ -27,7 +27,10 @@ enum Kind {
     Lock,
     Condition,
     Set,
+    /// Creates a thread.
     Fork,
+    /// Creates a process.
+    Process,
     Sleep,
 }
 
@@ -108,7 +111,7 @@ const PAIRS: u16 = 2;
 const APART: Nanos = Nanos(20_000);
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Yield,
         Kind::Pipe,
         Kind::Socket,
@@ -117,11 +120,12 @@ impl Kind {
         Kind::Condition,
         Kind::Set,
         Kind::Fork,
+        Kind::Process,
         Kind::Sleep,
     ];
 
-    /// Of a phase; `None` where it makes no call, or one that is not measured.
-    fn of(phase: &Phase) -> Option<Kind> {
+    /// Of a phase among these tasks; `None` where it makes no call, or one that is not measured.
+    fn of(phase: &Phase, tasks: &[Tasks]) -> Option<Kind> {
         match phase {
             Phase::Run(_) | Phase::Loop(_) | Phase::Exec(_) | Phase::Join(_) | Phase::Io(_) => None,
             Phase::Yield => Some(Kind::Yield),
@@ -136,7 +140,10 @@ impl Kind {
             Phase::Serve(_) | Phase::EventLoop(_) | Phase::Poll(_) | Phase::Watch(_) => {
                 Some(Kind::Set)
             }
-            Phase::Fork(_) => Some(Kind::Fork),
+            Phase::Fork(name) => {
+                let is_process = tasks.iter().any(|tasks| tasks.name == *name && tasks.process);
+                Some(if is_process { Kind::Process } else { Kind::Fork })
+            }
         }
     }
 
@@ -149,7 +156,8 @@ impl Kind {
             Kind::Lock => "mutex",
             Kind::Condition => "condition",
             Kind::Set => "epoll",
-            Kind::Fork => "fork",
+            Kind::Fork => "thread",
+            Kind::Process => "process",
             Kind::Sleep => "sleep",
         }
     }
@@ -174,7 +182,7 @@ impl Kind {
                 "{ post = { eventfd = 'e' } }, { serve = { epoll = 'q' } }, { take = { eventfd = 'e' } }",
                 1.0,
             ),
-            Kind::Fork => ("{ fork = 'child' }, { join = 'child' }", 1.0),
+            Kind::Fork | Kind::Process => ("{ fork = 'child' }, { join = 'child' }", 1.0),
             Kind::Sleep => return (format!("{{ sleep = '{}ns' }}", SLEEP.0), 1.0),
         };
         (phases.to_string(), calls)
@@ -212,11 +220,12 @@ impl Probe {
                 let set = "[epoll.q]\nsources = [{ eventfd = 'e' }]\n";
                 task("calls", 0, &Kind::Set.round().0) + set
             }
-            Probe::Alone(Kind::Fork) => {
-                task("calls", 0, &Kind::Fork.round().0)
+            Probe::Alone(kind @ (Kind::Fork | Kind::Process)) => {
+                task("calls", 0, &kind.round().0)
                     + &format!(
-                        "[[task]]\nname = 'child'\ncount = {rounds}\nforked = true\naffinity = \
-                         [0]\nphases = [{{ run = '{}ns' }}]\n",
+                        "[[task]]\nname = 'child'\ncount = {rounds}\nforked = true\nprocess = \
+                         {}\naffinity = [0]\nphases = [{{ run = '{}ns' }}]\n",
+                        kind == Kind::Process,
                         CHILD.0
                     )
             }
@@ -243,7 +252,7 @@ impl Probe {
 
     fn program(self, rounds: u64, cpus: u16) -> Result<Program, Error> {
         let file = TomlFile::of(&format!("{self:?}-{rounds}.toml"), &self.text(rounds));
-        closed(ClosedWorkload::read(file)?, Machine::ideal(cpus))
+        closed(all_at_once(&ClosedWorkload::read(file)?), Machine::ideal(cpus))
     }
 }
 
@@ -459,8 +468,9 @@ impl KernelCosts {
             Some(match kind {
                 Kind::Set => time - 2.0 * counter,
                 Kind::Condition => time - (block_and_wake + switch) / 2.0,
-                Kind::Fork => {
-                    time - CHILD.0 as f64 - fork.switches * switch - block_and_wake - exit
+                Kind::Fork | Kind::Process => {
+                    let switches = slope(Probe::Alone(kind))?.switches;
+                    time - CHILD.0 as f64 - switches * switch - block_and_wake - exit
                 }
                 Kind::Sleep => sleep,
                 _ => time,
@@ -520,9 +530,10 @@ impl KernelCosts {
         calls.chain(rest).collect()
     }
 
-    /// A call of this phase, without blocking and waking.
-    fn call(&self, phase: &Phase) -> Nanos {
-        let place = Kind::of(phase).and_then(|kind| Kind::ALL.iter().position(|of| *of == kind));
+    /// A call of this phase among these tasks, without blocking and waking.
+    fn call(&self, phase: &Phase, tasks: &[Tasks]) -> Nanos {
+        let place =
+            Kind::of(phase, tasks).and_then(|kind| Kind::ALL.iter().position(|of| *of == kind));
         place.map_or(Nanos::ZERO, |place| self.calls[place])
     }
 
@@ -555,7 +566,8 @@ impl KernelCosts {
     /// # Errors
     /// If it does not fit the machine.
     pub fn charge(&self, workload: &ClosedWorkload) -> Result<Program, Error> {
-        closed(workload.with_calls(|_, phase| self.call(phase)), self.machine())
+        let tasks = &workload.description().tasks;
+        closed(workload.with_calls(|_, phase| self.call(phase, tasks)), self.machine())
     }
 }
 
@@ -571,7 +583,7 @@ pub(super) mod tests {
     pub fn known() -> KernelCosts {
         KernelCosts {
             cpus: 2,
-            calls: [300, 700, 900, 500, 40, 60, 1_100, 30_000, 800].map(Nanos),
+            calls: [300, 700, 900, 500, 40, 60, 1_100, 30_000, 90_000, 800].map(Nanos),
             switch: Nanos(1_200),
             block_and_wake: Nanos(1_600),
             exit: Nanos(7_000),
@@ -632,7 +644,7 @@ pub(super) mod tests {
     fn the_costs_of_a_machine_are_found() {
         let one = KernelCosts { cpus: 1, idle_exit: None, ..known() };
         let slow = KernelCosts {
-            calls: [2_000, 100, 3_000, 1_500, 0, 900, 400, 90_000, 5_000].map(Nanos),
+            calls: [2_000, 100, 3_000, 1_500, 0, 900, 400, 90_000, 150_000, 5_000].map(Nanos),
             switch: Nanos(500),
             block_and_wake: Nanos(6_000),
             exit: Nanos(20_000),
