@@ -5,34 +5,19 @@
 //! both. A task that calls alone shows what a call takes that neither blocks nor wakes; two that pass
 //! the CPU to each other show blocking, waking and the switch.
 
-use super::{Ground, Sides, Test, all_at_once, runs};
-use formats::toml_file::TomlFile;
+mod probe;
+
+use super::{Ground, Sides, Test, runs};
 use formats::workload::ClosedWorkload;
 use indicatif::ProgressBar;
+use probe::{APART, CHILD, Kind, PAIRS, Probe, ROUNDS, SLEEP, Slope, WORK};
 use program::Error;
 use results::{Metric, Row, SubjectKind, World as Name};
 use schedsim::workload::{Phase, Tasks};
 use schedsim::{CallCosts, Machine, Nanos, Spread, Ticks, Time};
 use std::collections::BTreeMap;
 use worlds::load::Closed;
-use worlds::{Candidate, Observed, Program, Run, Trial, World};
-
-/// Calls that cost alike.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Yield,
-    Pipe,
-    Socket,
-    Counter,
-    Lock,
-    Condition,
-    Set,
-    /// Creates a thread.
-    Fork,
-    /// Creates a process.
-    Process,
-    Sleep,
-}
+use worlds::{Candidate, Observed, Program, Trial, World};
 
 /// What a kernel's work takes on one of its machines. All durations are means, in time of that
 /// machine.
@@ -63,31 +48,6 @@ pub struct KernelCosts {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Costs(BTreeMap<String, KernelCosts>);
 
-/// A workload whose makespan grows by what a round takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Probe {
-    /// One task that calls, and waits for nobody; of conditions, two that meet.
-    Alone(Kind),
-    /// A task that only calculates.
-    Work,
-    /// Two tasks that yield.
-    Yields,
-    /// Pairs of tasks that wake each other and wait, on one CPU.
-    Talk,
-    /// One pair on two CPUs. Each works before it wakes the other, so that that one sleeps by then.
-    TalkAcross,
-    /// A task that sleeps beside one that calculates.
-    Beside,
-}
-
-/// The additional time, and the additional switches of the second run.
-#[derive(Clone, Copy, Debug)]
-struct Slope {
-    time: f64,
-    switches: f64,
-    wakeup: Option<f64>,
-}
-
 /// The names of what is no call.
 const SWITCH: &str = "switch";
 const BLOCK_AND_WAKE: &str = "block and wake";
@@ -96,165 +56,6 @@ const TIMER: &str = "timer";
 const WAKE: &str = "wake of an idle CPU";
 const WAKE_ACROSS: &str = "wake across CPUs";
 const TICK: &str = "tick";
-/// The rounds of the first run of a probe.
-const ROUNDS: u64 = 200;
-/// The work of a forked task.
-const CHILD: Nanos = Nanos(1_000);
-/// How long a task sleeps in each round.
-const SLEEP: Nanos = Nanos(200_000);
-/// The work of a round of [`Probe::Work`], and of what runs beside sleepers.
-const WORK: Nanos = Nanos(500_000);
-
-/// The pairs of [`Probe::Talk`]: with one, the kernel has no task to choose, and its work is less.
-const PAIRS: u16 = 2;
-/// The work of a task of [`Probe::TalkAcross`] before it wakes the other one.
-const APART: Nanos = Nanos(20_000);
-
-impl Kind {
-    const ALL: [Kind; 10] = [
-        Kind::Yield,
-        Kind::Pipe,
-        Kind::Socket,
-        Kind::Counter,
-        Kind::Lock,
-        Kind::Condition,
-        Kind::Set,
-        Kind::Fork,
-        Kind::Process,
-        Kind::Sleep,
-    ];
-
-    /// Of a phase among these tasks; `None` where it makes no call, or one that is not measured.
-    fn of(phase: &Phase, tasks: &[Tasks]) -> Option<Kind> {
-        match phase {
-            Phase::Run(_) | Phase::Loop(_) | Phase::Exec(_) | Phase::Join(_) | Phase::Io(_) => None,
-            Phase::Yield => Some(Kind::Yield),
-            Phase::Sleep(_) | Phase::SleepUntil(_) | Phase::Timer(_) => Some(Kind::Sleep),
-            Phase::Lock(_) | Phase::Unlock(_) => Some(Kind::Lock),
-            Phase::Wait { .. } | Phase::Signal(_) | Phase::Broadcast(_) | Phase::Barrier(_) => {
-                Some(Kind::Condition)
-            }
-            Phase::Read { .. } | Phase::Write { .. } => Some(Kind::Pipe),
-            Phase::Send { .. } | Phase::Receive { .. } => Some(Kind::Socket),
-            Phase::Post { .. } | Phase::Take { .. } => Some(Kind::Counter),
-            Phase::Serve(_) | Phase::EventLoop(_) | Phase::Poll(_) | Phase::Watch(_) => {
-                Some(Kind::Set)
-            }
-            Phase::Fork(name) => {
-                let is_process = tasks.iter().any(|tasks| tasks.name == *name && tasks.process);
-                Some(if is_process { Kind::Process } else { Kind::Fork })
-            }
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Yield => "yield",
-            Kind::Pipe => "pipe",
-            Kind::Socket => "socket",
-            Kind::Counter => "event counter",
-            Kind::Lock => "mutex",
-            Kind::Condition => "condition",
-            Kind::Set => "epoll",
-            Kind::Fork => "thread",
-            Kind::Process => "process",
-            Kind::Sleep => "sleep",
-        }
-    }
-
-    /// The phases of a round, and how many calls of this kind they make. A round of `Set` makes two
-    /// of an event counter as well; in a round of `Condition`, the first of two tasks waits for the
-    /// second at a barrier.
-    fn round(self) -> (String, f64) {
-        let (phases, calls) = match self {
-            Kind::Yield => ("'yield'", 1.0),
-            Kind::Pipe => {
-                ("{ write = { pipe = 'p', bytes = 1 } }, { read = { pipe = 'p', bytes = 1 } }", 2.0)
-            }
-            Kind::Socket => (
-                "{ send = { socket = 's', bytes = 1 } }, { receive = { socket = 's', bytes = 1 } }",
-                2.0,
-            ),
-            Kind::Counter => ("{ post = { eventfd = 'e' } }, { take = { eventfd = 'e' } }", 2.0),
-            Kind::Lock => ("{ lock = 'm' }, { unlock = 'm' }", 2.0),
-            Kind::Condition => ("{ barrier = 'b' }", 2.0),
-            Kind::Set => (
-                "{ post = { eventfd = 'e' } }, { serve = { epoll = 'q' } }, { take = { eventfd = 'e' } }",
-                1.0,
-            ),
-            Kind::Fork | Kind::Process => ("{ fork = 'child' }, { join = 'child' }", 1.0),
-            Kind::Sleep => return (format!("{{ sleep = '{}ns' }}", SLEEP.0), 1.0),
-        };
-        (phases.to_string(), calls)
-    }
-}
-
-impl Probe {
-    /// All that show something on this many CPUs.
-    fn all(cpus: u16) -> Vec<Probe> {
-        let mut all: Vec<Probe> = Kind::ALL.map(Probe::Alone).to_vec();
-        all.extend([Probe::Work, Probe::Yields, Probe::Talk, Probe::Beside]);
-        all.extend((cpus > 1).then_some(Probe::TalkAcross));
-        all
-    }
-
-    /// The workload, as a file has it.
-    fn text(self, rounds: u64) -> String {
-        let task = |name: &str, cpu: u16, phases: &str| {
-            format!(
-                "[[task]]\nname = '{name}'\naffinity = [{cpu}]\nphases = [{{ loop = {{ times = \
-                 {rounds}, phases = [{phases}] }} }}]\n"
-            )
-        };
-        let write = |pipe: &str| format!("{{ write = {{ pipe = '{pipe}', bytes = 1 }} }}");
-        let read = |pipe: &str| format!("{{ read = {{ pipe = '{pipe}', bytes = 1 }} }}");
-        let talk = |pair: u16, cpu: u16, work: &str| {
-            let [to, from] = ["to", "from"].map(|pipe| format!("{pipe}-{pair}"));
-            let asks = format!("{work}{}, {}", write(&to), read(&from));
-            let answers = format!("{}, {work}{}", read(&to), write(&from));
-            task(&format!("asks-{pair}"), 0, &asks)
-                + &task(&format!("answers-{pair}"), cpu, &answers)
-        };
-        match self {
-            Probe::Alone(Kind::Set) => {
-                let set = "[epoll.q]\nsources = [{ eventfd = 'e' }]\n";
-                task("calls", 0, &Kind::Set.round().0) + set
-            }
-            Probe::Alone(kind @ (Kind::Fork | Kind::Process)) => {
-                task("calls", 0, &kind.round().0)
-                    + &format!(
-                        "[[task]]\nname = 'child'\ncount = {rounds}\nforked = true\nprocess = \
-                         {}\naffinity = [0]\nphases = [{{ run = '{}ns' }}]\n",
-                        kind == Kind::Process,
-                        CHILD.0
-                    )
-            }
-            Probe::Alone(Kind::Condition) => {
-                ["one", "other"].map(|name| task(name, 0, &Kind::Condition.round().0)).concat()
-            }
-            Probe::Alone(kind) => task("calls", 0, &kind.round().0),
-            Probe::Work => task("works", 0, &format!("{{ run = '{}ns' }}", WORK.0)),
-            Probe::Yields => {
-                task("one", 0, &Kind::Yield.round().0) + &task("other", 0, &Kind::Yield.round().0)
-            }
-            Probe::Talk => (0..PAIRS).map(|pair| talk(pair, 0, "")).collect(),
-            Probe::TalkAcross => talk(0, 1, &format!("{{ run = '{}ns' }}, ", APART.0)),
-            Probe::Beside => {
-                // As much work in both runs, longer than all sleeps.
-                let work = Nanos(4 * ROUNDS * SLEEP.0).0;
-                task("sleeps", 0, &Kind::Sleep.round().0)
-                    + &format!(
-                        "[[task]]\nname = 'works'\naffinity = [0]\nphases = [{{ run = '{work}ns' }}]\n"
-                    )
-            }
-        }
-    }
-
-    fn program(self, rounds: u64, cpus: u16) -> Result<Program, Error> {
-        let file = TomlFile::of(&format!("{self:?}-{rounds}.toml"), &self.text(rounds));
-        closed(all_at_once(&ClosedWorkload::read(file)?), Machine::ideal(cpus))
-    }
-}
 
 /// A time that may have come out below zero.
 fn nanos(time: f64) -> Nanos {
@@ -266,34 +67,6 @@ fn closed(workload: ClosedWorkload, machine: Machine) -> Result<Program, Error> 
     let (scripts, told, point) =
         (workload.scripts(machine.cpus)?, String::new(), Default::default());
     Ok(Program::Closed(Box::new(Closed { workload, scripts, machine, told, mips: None, point })))
-}
-
-impl Slope {
-    /// Of a probe's two runs.
-    fn of(runs: &[Vec<Run>]) -> Result<Slope, Error> {
-        let value = |run: usize, metric: Metric| {
-            let values: Option<Vec<f64>> =
-                runs.get(run)?.iter().map(|run| run.value(metric)).collect();
-            values
-                .filter(|values| !values.is_empty())
-                .map(|mut values| statistics::median(&mut values))
-        };
-        let more = |metric| Some(value(1, metric)? - value(0, metric)?);
-        let slope = || {
-            let rounds = ROUNDS as f64;
-            let time = more(Metric::makespan_ns)? / rounds;
-            Some(Slope {
-                time,
-                switches: more(Metric::switches)? / rounds,
-                wakeup: value(1, Metric::wakeup_latency_ns_p50),
-            })
-        };
-        slope().ok_or_else(|| {
-            Error::Internal(
-                "a kernel's costs are differences of makespans, and one has none".into(),
-            )
-        })
-    }
 }
 
 impl Costs {
@@ -572,94 +345,4 @@ impl KernelCosts {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use schedsim::policy::PolicySpec;
-    use std::cell::RefCell;
-    use worlds::Determinism;
-    use worlds::mock::Mock;
-    use worlds::simulator::Simulator;
-
-    pub fn known() -> KernelCosts {
-        KernelCosts {
-            cpus: 2,
-            calls: [300, 700, 900, 500, 40, 60, 1_100, 30_000, 90_000, 800].map(Nanos),
-            switch: Nanos(1_200),
-            block_and_wake: Nanos(1_600),
-            exit: Nanos(7_000),
-            timer: Nanos(2_000),
-            wake: Nanos(2_500),
-            idle_exit: Some(Nanos(4_000)),
-            tick: Nanos::from_millis(4),
-            tick_cost: Nanos(3_000),
-        }
-    }
-
-    /// These costs wherever `test` runs tasks.
-    pub fn everywhere(test: &Test) -> Costs {
-        let grounds = test.changes.iter().map(|change| change.ground(test.cpus));
-        Costs(grounds.map(|ground| (ground.to_string(), known())).collect())
-    }
-
-    /// What `measure` finds on a simulated machine with these costs.
-    fn found(known: &KernelCosts) -> KernelCosts {
-        let simulator = RefCell::new(Simulator::new());
-        let mut world = Mock::new(Determinism::Seeded, |session| {
-            let program = known.charge(session.trial.program.closed().expect("tasks"))?;
-            let trial = Trial { program: &program, ..session.trial.clone() };
-            let session = worlds::Session { trial, trace: None, ..session.clone() };
-            let mut runs = simulator.borrow_mut().run(&[session], &ProgressBar::hidden())?;
-            runs.remove(0)
-        });
-        let policy = Candidate::Policy(PolicySpec::parse("eevdf").expect("a policy"));
-        KernelCosts::measure(
-            &mut world,
-            &[(policy, known.cpus)],
-            known.tick,
-            &ProgressBar::hidden(),
-        )
-        .expect("costs")
-        .remove(0)
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let one = KernelCosts { cpus: 1, idle_exit: None, ..known() };
-        let all =
-            [("kernel:other".to_string(), one), ("kernel:other, 2 CPUs".to_string(), known())];
-        let costs = Costs(all.into());
-        let world = Name::Vm { kernel: "6.18".to_string() };
-        let mut rows = costs.rows(&world);
-        let read = |rows: &[Row], kernel: &str| {
-            let world = Name::Vm { kernel: kernel.to_string() };
-            Costs::read(rows, &world, known().tick)
-        };
-        assert_eq!(read(&rows, "6.18"), Ok(costs));
-        assert!(read(&rows, "6.1").unwrap_err().contains("no kernel_cost_ns of vm:6.1"));
-        rows.retain(|row| row.subject.as_deref() != Some(SWITCH));
-        assert!(read(&rows, "6.18").unwrap_err().contains("kernel:other is missing"));
-    }
-
-    #[test]
-    fn the_costs_of_a_machine_are_found() {
-        let one = KernelCosts { cpus: 1, idle_exit: None, ..known() };
-        let slow = KernelCosts {
-            calls: [2_000, 100, 3_000, 1_500, 0, 900, 400, 90_000, 150_000, 5_000].map(Nanos),
-            switch: Nanos(500),
-            block_and_wake: Nanos(6_000),
-            exit: Nanos(20_000),
-            timer: Nanos(400),
-            wake: Nanos(9_000),
-            idle_exit: Some(Nanos(15_000)),
-            tick_cost: Nanos(20_000),
-            ..known()
-        };
-        for known in [one, known(), slow] {
-            let found = found(&known);
-            for ((name, is), (_, was)) in found.named().into_iter().zip(known.named()) {
-                let [is, was] = [is, was].map(|time| time.unwrap_or(Nanos::ZERO).0);
-                assert!(is.abs_diff(was) <= 60 + was / 50, "{name}: {was} ns, found {is} ns");
-            }
-        }
-    }
-}
+pub(super) mod tests;
