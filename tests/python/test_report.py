@@ -188,3 +188,15 @@ def test_figures_of_a_paper_have_our_curves_and_the_printed_numbers(page, paper)
     assert [figure["id"] for figure in drawn] == ["P-FIG02", "P-FIG25"]
     assert all(len(curve["points"]) == 5 for curve in drawn[0]["curves"])
     assert all(point["printed"] and point["value"] for curve in drawn[0]["curves"] for point in curve["points"])
+
+
+def test_a_browser_runs_no_script_but_those_of_the_page(browser, results, tmp_path):
+    html = (results / "report.html").read_text()
+    stranger = tmp_path / "stranger.html"
+    stranger.write_text(html.replace("<main>", "<main><script>document.title = 'taken'</script><b onclick=\"document.title = 'taken'\" id=bold>b</b>"))
+    browser.get(f"file://{stranger}")
+    WebDriverWait(browser, 30).until(lambda browser: browser.execute_script("return document.documentElement.dataset.ready"))
+    browser.find_element(By.ID, "bold").click()
+    assert browser.title != "taken"
+    assert sum("Content Security Policy" in entry["message"] for entry in browser.get_log("browser")) == 2
+    browser.get_log("performance")

@@ -1,7 +1,5 @@
 """The scoreboard of predictions is what its data gives, and nobody chose what is held out."""
 
-import importlib.machinery
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -15,11 +13,8 @@ def scoreboard(root, place, *words):
 
 
 @pytest.fixture
-def tool(root):
-    loader = importlib.machinery.SourceFileLoader("scoreboard", str(root / "tools" / "scoreboard"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("scoreboard", loader))
-    loader.exec_module(module)
-    return module
+def tool(module_of):
+    return module_of("scoreboard")
 
 
 def test_the_page_is_that_of_the_data(root, tmp_path):

@@ -1,14 +1,39 @@
 //! Writes standard output and files. A file is complete or absent, never half-written.
 
 use crate::Error;
+use std::borrow::Cow;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Writes to standard output; a closed pipe is not an error.
+/// `text` as a terminal may show it. Names in files of strangers may hold what a terminal obeys
+/// (control characters) or what hides the order of letters (marks of direction): these are written
+/// as escapes, as in `\u{1b}`. Lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let obeys = |c: char| {
+        let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
+            || matches!(c, '\u{2066}'..='\u{2069}');
+        turns || c.is_control() && !matches!(c, '\n' | '\t')
+    };
+    if !text.contains(obeys) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if obeys(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+/// Writes text for people to standard output, as [`visible`] has it; a closed pipe is no error.
 pub fn print(text: &str) -> Result<(), Error> {
+    print_data(&visible(text))
+}
+
+/// Writes data to standard output, as it is; a closed pipe is no error.
+pub fn print_data(text: &str) -> Result<(), Error> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::output(Path::new("standard output"), error))
@@ -47,7 +72,7 @@ pub fn plain(text: &str) -> String {
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
     // Where standard error is closed, the work is the same.
-    let _ = writeln!(std::io::stderr(), "schedlab: {what}");
+    let _ = writeln!(std::io::stderr(), "schedlab: {}", visible(what));
 }
 
 /// What the reader learns after the answer.
@@ -70,4 +95,17 @@ pub fn say_notes() {
 /// The directory of a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_shown_what_it_would_obey() {
+        assert_eq!(visible("\u{1b}[31mred\r\u{7}\u{9b}1m"), "\\u{1b}[31mred\\u{d}\\u{7}\\u{9b}1m");
+        assert_eq!(visible("a\u{202e}b\u{2066}c\u{200f}"), "a\\u{202e}b\\u{2066}c\\u{200f}");
+        let plain = "two lines\n\tä, 漢字, 0.5 ± 0.1\n";
+        assert!(matches!(visible(plain), Cow::Borrowed(_)) && visible(plain) == plain);
+    }
 }

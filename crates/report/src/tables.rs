@@ -1,13 +1,18 @@
 //! The tables of a report.
 
+use program::visible;
 use results::{Metric, Point, Results, Row, Verdict, World, headline, quantity, signed_difference};
 use schedsim::metrics::CATALOGUE;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Escapes text for HTML.
+/// Escapes text for HTML, and what hides the order of its letters.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    visible(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// The rows of a comparison: one for each case, with a column for each metric. Empty if there are

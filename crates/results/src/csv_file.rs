@@ -19,7 +19,7 @@ pub fn to_csv(rows: &[Row]) -> Result<String, String> {
         let cells = cells(row)?;
         let text = |name: &str| match cells.get(name) {
             None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) => guarded(text),
             // No exponent, and no decimal point for a whole number.
             Some(value) => value.as_u64().map_or_else(
                 || value.as_f64().unwrap_or(f64::NAN).to_string(),
@@ -32,6 +32,15 @@ pub fn to_csv(rows: &[Row]) -> Result<String, String> {
     }
     let bytes = writer.into_inner().map_err(|error| failed(&error))?;
     String::from_utf8(bytes).map_err(|error| failed(&error))
+}
+
+/// Stands before text that a spreadsheet would take for a formula.
+const GUARD: char = '\'';
+
+/// Text that no spreadsheet takes for a formula; [`from_csv`] takes the guard off again.
+fn guarded(text: &str) -> String {
+    const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', GUARD];
+    if text.starts_with(FORMULA) { format!("{GUARD}{text}") } else { text.to_string() }
 }
 
 /// Reads a file that [`to_csv`] wrote.
@@ -72,7 +81,8 @@ impl Column {
         let refused = |what: &str| format!("{}: `{text}` is not {what}", self.name);
         match self.kind {
             _ if self.optional && text.is_empty() => Ok(Value::Null),
-            Kind::Text | Kind::Object => Ok(text.into()),
+            Kind::Text => Ok(text.strip_prefix(GUARD).unwrap_or(text).into()),
+            Kind::Object => Ok(text.into()),
             Kind::Number => text
                 .parse()
                 .ok()

@@ -84,3 +84,31 @@ fn a_queue_table_fits_the_terminal() {
         }
     }
 }
+
+/// Names of tasks, files and workloads are a stranger's: no sink obeys them.
+#[test]
+fn a_name_does_not_command_a_terminal_a_spreadsheet_or_a_browser() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = "=1+\\u001b[31m\\u202e<img>";
+    let tasks = TASKS.replace("'blinker'", &format!("\"{name}\""));
+    fs::write(folder.path().join("w.toml"), tasks).expect("a file");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        let output = command.current_dir(folder.path()).args(arguments).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text") + &String::from_utf8_lossy(&output.stderr)
+    };
+    let obeyed = |text: &str| text.contains(['\u{1b}', '\u{202e}']);
+    let shown = run(&["compare", "w.toml", "--policy", "eevdf,rr", "--by", "comm", "-o", "out"]);
+    assert!(shown.contains("=1+\\u{1b}[31m\\u{202e}<img>") && !obeyed(&shown), "{shown}");
+    let missing = run(&["compare", "\u{1b}[31m.toml"]);
+    assert!(missing.contains("\\u{1b}[31m.toml") && !obeyed(&missing), "{missing}");
+    let read = |file: &str| fs::read_to_string(folder.path().join("out").join(file)).expect(file);
+    assert!(read("results.csv").contains(",'=1+\u{1b}[31m\u{202e}<img>,"), "no formula");
+    let page = read("report.html");
+    let before_scripts = &page[..page.find("<script").expect("scripts")];
+    assert!(before_scripts.contains("&lt;img&gt;") && !before_scripts.contains("<img>"));
+    assert!(!obeyed(before_scripts) && !page.contains('\u{1b}'));
+    // Programs get the name as it is.
+    let verified = run(&["verify", "out"]);
+    assert!(verified.contains("same"), "{verified}");
+}

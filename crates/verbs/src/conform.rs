@@ -4,7 +4,7 @@ use crate::PolicyName;
 use crate::guests::GuestArguments;
 use clap::Args;
 use laboratory::conform::{self, Conform};
-use program::{Error, prepare_directory, print, write_whole};
+use program::{Error, prepare_directory, print, print_data, write_whole};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
 use worlds::driver::Driver;
@@ -91,11 +91,11 @@ impl Conforms {
             write_whole(&directory.join("conform.json"), document.as_bytes())?;
             write_whole(&directory.join("conform.md"), report.markdown().as_bytes())?;
         }
-        print(&match self.format {
-            Format::Text => report.text(),
-            Format::Json => document,
-            Format::Markdown => report.markdown(),
-        })?;
+        match self.format {
+            Format::Text => print(&report.text()),
+            Format::Json => print_data(&document),
+            Format::Markdown => print(&report.markdown()),
+        }?;
         report.expect()
     }
 }

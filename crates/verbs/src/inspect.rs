@@ -11,7 +11,7 @@ use clap::Args;
 use formats::import::{Options, Recording};
 use formats::workload::{Parameters, Workload};
 use laboratory::results_directory::ResultsDirectory;
-use program::{Error, print, write_whole};
+use program::{Error, print_data, write_whole};
 use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
 use schedsim::metrics::{
     CATALOGUE, CriticalPath, Histogram, Metrics, ObjectGraph, Summary, WakeGraph,
@@ -92,7 +92,7 @@ impl Inspect {
                 let text = fit(&path, &self.only, self.allow_lost, read_with_progress)?;
                 self.output
                     .as_deref()
-                    .map_or_else(|| print(&text), |to| write_whole(to, text.as_bytes()))
+                    .map_or_else(|| print_data(&text), |to| write_whole(to, text.as_bytes()))
             }
             Workload::Recording(path) => self.recording(&path),
             Workload::Stochastic(_) | Workload::Closed(_)

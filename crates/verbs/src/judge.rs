@@ -11,7 +11,7 @@ use clap::Args;
 use formats::toml_file::TomlFile;
 use kept::Kept;
 use laboratory::judge::{Cases, Entry, Judge as Referee, MakeWorld};
-use program::{Error, print};
+use program::{Error, print_data};
 use results::judge::{Judged, Suite};
 use schedsim::Nanos;
 use std::ffi::OsStr;
@@ -99,7 +99,7 @@ impl Judge {
                     said
                 }
             };
-            print(&format!("{said}\n"))?;
+            print_data(&format!("{said}\n"))?;
         }
         kept.map_or(Ok(()), Kept::expect_no_more)
     }

@@ -2,7 +2,7 @@
 
 use laboratory::results_directory::ResultsDirectory;
 use program::terminal::{self, Size};
-use program::{Error, print};
+use program::{Error, print, print_data};
 use results::{Answer, Input, InputLock, Results};
 use std::path::Path;
 use worlds::vm::pins;
@@ -35,7 +35,8 @@ impl Format {
             Format::Json => (results.to_json()?, None),
             Format::Csv => (results.to_csv()?, None),
         };
-        print(&out)?;
+        let print_out = if self == Format::Text { print } else { print_data };
+        print_out(&out)?;
         program::say_notes();
         again.map_or(Ok(()), |again| print(&again))
     }

@@ -3,7 +3,7 @@
 
 use crate::output::Format;
 use formats::workload::ClosedWorkload;
-use program::{Error, print};
+use program::{Error, print, print_data};
 use results::{Align, Table};
 use schedsim::workload::{SchedulingPolicy, Tasks};
 
@@ -14,7 +14,7 @@ pub fn inspect(workload: &ClosedWorkload, format: Format) -> Result<(), Error> {
         Format::Json => {
             let json = serde_json::to_string_pretty(workload.description())
                 .map_err(|error| Error::Internal(error.to_string()))?;
-            print(&(json + "\n"))
+            print_data(&(json + "\n"))
         }
         Format::Csv => Err(Error::Usage(
             "a closed workload is not a table: use --format json for its description".into(),
