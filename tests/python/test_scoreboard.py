@@ -19,8 +19,8 @@ def tool(module_of):
 
 def test_the_page_is_that_of_the_data(root, tmp_path):
     (tmp_path / "docs").mkdir()
-    for name in ("scoreboard.json", "scoreboard.md"):
-        shutil.copy(root / "docs" / name, tmp_path / "docs" / name)
+    for name in ("docs/scoreboard.json", "docs/scoreboard.md", "README.md"):
+        shutil.copy(root / name, tmp_path / name)
     assert scoreboard(root, tmp_path, "--check").returncode == 0
     data = json.loads((tmp_path / "docs/scoreboard.json").read_text())
     pair = next(pair for of in data["pairs"].values() for pair in of.values() if pair["cells"])
@@ -28,6 +28,11 @@ def test_the_page_is_that_of_the_data(root, tmp_path):
     (tmp_path / "docs/scoreboard.json").write_text(json.dumps(data))
     changed = scoreboard(root, tmp_path, "--check")
     assert changed.returncode == 4 and "scoreboard.md" in changed.stderr, changed.stderr
+    shutil.copy(root / "docs/scoreboard.json", tmp_path / "docs/scoreboard.json")
+    readme = (tmp_path / "README.md").read_text()
+    (tmp_path / "README.md").write_text(readme.replace("signs of changes", "signs of all changes"))
+    changed = scoreboard(root, tmp_path, "--check")
+    assert changed.returncode == 4 and "README.md" in changed.stderr, changed.stderr
 
 
 def test_what_is_held_out_is_a_third_and_not_in_the_data_before_its_time(root, tool):

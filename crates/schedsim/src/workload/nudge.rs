@@ -70,9 +70,8 @@ impl Nudge {
         }
         if !machine.calls.are_free() {
             let calls = &mut machine.calls;
-            let CallCosts { block, wake_here, wake_away, wake_idle, exit, preempt, seed: _ } =
-                calls;
-            for spread in [block, wake_here, wake_away, wake_idle, exit, preempt] {
+            let CallCosts { block, wake_here, wake_away, wake_idle, preempt, .. } = calls;
+            for spread in [block, wake_here, wake_away, wake_idle, preempt] {
                 let by = 1.0 + SHARE * signed(random.bits());
                 spread.each(|cost| scaled(cost, by));
             }
@@ -83,6 +82,9 @@ impl Nudge {
             machine.latency.spreads_mut().for_each(|spread| spread.each(|time| scaled(time, by)));
             machine.latency.seed = random.bits();
         }
+        // What came last draws last: a member of an ensemble stays what it was.
+        let by = 1.0 + SHARE * signed(random.bits());
+        machine.calls.exit.each(|cost| scaled(cost, by));
         machine
     }
 
