@@ -366,6 +366,11 @@ impl Prediction {
     pub fn rows(&self, test: &Test) -> Vec<Row> {
         let [predicting, real] = &self.worlds;
         let of = |tested: &Tested, metric: Metric| {
+            let change = &tested.change;
+            let kernel = change.kernel().map(|kernel| Name::Vm { kernel: kernel.to_string() });
+            let real = kernel.as_ref().unwrap_or(real);
+            let scheduler =
+                if let Change::Scheduler(name, _) = change { name } else { "kernel:other" };
             let row =
                 |world: &Name, candidate: String, metric: Metric, estimate: Option<Estimate>| {
                     let bound = |sign: f64| {
@@ -375,14 +380,14 @@ impl Prediction {
                     Row {
                         workload: self.name.clone(),
                         candidate,
-                        cpus: tested.change.cpus(test.cpus),
+                        cpus: change.cpus(test.cpus),
                         value: estimate.map(|estimate| estimate.mean),
                         ci_low: bound(-1.0),
                         ci_high: bound(1.0),
                         runs: test.rounds,
                         ..Row::new(world.clone(), metric)
                     }
-                    .at("change", tested.change.to_string())
+                    .at("change", change.to_string())
                 };
             let changed = |row: Row, effect: Option<Effect>| Row {
                 effect: effect.map(|effect| effect.mean),
@@ -391,7 +396,8 @@ impl Prediction {
                 ..row
             };
             let (said, so) = self.effects(tested, metric).unzip();
-            let (policy, class) = (test.policy.to_string(), "kernel:other".to_string());
+            let policy = change.policy().as_ref().unwrap_or(&test.policy).to_string();
+            let class = scheduler.to_string();
             let error =
                 metric.prediction_error().map(|of| (of, tested.error(metric).map(Estimate::exact)));
             let both = [

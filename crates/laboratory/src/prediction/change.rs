@@ -53,6 +53,15 @@ impl Change {
         if let Change::Kernel(name) = self { Some(name) } else { None }
     }
 
+    /// The policy that is simulated instead, if the change brings one.
+    pub(super) fn policy(&self) -> Option<PolicySpec> {
+        match self {
+            Change::Scheduler(_, twin) => Some(twin.clone()),
+            Change::Kernel(name) => parse_policy(fair_model(name)).ok(),
+            _ => None,
+        }
+    }
+
     /// Where the tasks run with this change, and on `unchanged` CPUs if it changes no number.
     /// Settings of single programs, weights and slices change no costs.
     pub fn ground(&self, unchanged: u16) -> Ground {
@@ -80,12 +89,7 @@ impl Change {
     /// The candidate for the simulated tasks; `policy` models the kernel's scheduler without a
     /// change.
     pub(super) fn predicted(&self, policy: &PolicySpec, later: &[String]) -> Candidate<'static> {
-        let other = match self {
-            Change::Scheduler(_, twin) => Some(twin.clone()),
-            Change::Kernel(name) => parse_policy(fair_model(name)).ok(),
-            _ => None,
-        };
-        if let Some(policy) = other {
+        if let Some(policy) = self.policy() {
             return Candidate::Policy(policy);
         }
         self.deployment(later).map_or(Candidate::Policy(policy.clone()), |deployment| {

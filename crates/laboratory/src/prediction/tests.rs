@@ -250,7 +250,17 @@ fn another_kernel_is_asked_for_its_own_runs() {
     let other: Box<dyn World> = Box::new(world("6.1"));
     let kernels = [("6.1".to_string(), other)].into();
     let mut sides = Sides { real: &mut real, kernels, predicting: &mut predicting };
-    test.run(&program(TASKS), &mut sides, &ProgressBar::hidden()).expect("runs");
+    let prediction = test.run(&program(TASKS), &mut sides, &ProgressBar::hidden()).expect("runs");
+    let rows = prediction.rows(&test);
+    let of = |change: &str| -> Vec<(String, &str)> {
+        let own = rows.iter().filter(|row| {
+            row.metric == Metric::makespan_ns && format!("{:?}", row.point).contains(change)
+        });
+        own.map(|row| (row.world.to_string(), row.candidate.as_str())).collect()
+    };
+    let mock = "mock".to_string();
+    assert_eq!(of("6.1"), [(mock.clone(), "cfs"), ("vm:6.1".to_string(), "kernel:other")]);
+    assert_eq!(of("bpf:rr"), [(mock.clone(), "central:rr"), (mock, "bpf:rr")]);
     let mut order = order.borrow().clone();
     order.dedup();
     let expected = [
