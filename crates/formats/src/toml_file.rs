@@ -46,7 +46,7 @@ impl TomlFile {
             let key = DeTable::parse(&self.text)
                 .ok()
                 .and_then(|document| key_in_table(document.get_ref(), at.start));
-            let message = match self.other_kind(error.message()) {
+            let message = match self.other_kind(at.start, error.message()) {
                 Some(kind) => format!("this file is {kind}"),
                 None => with_nearest(error.message()),
             };
@@ -55,8 +55,9 @@ impl TomlFile {
     }
 
     /// What the file is, and who takes it, if by its keys it is not of the kind in whose place it
-    /// was given: `message` is serde's, with the keys of that kind.
-    fn other_kind(&self, message: &str) -> Option<&'static str> {
+    /// was given: a key of its own, at byte `at`, is unknown there. `message` is serde's, with the
+    /// keys of that kind.
+    fn other_kind(&self, at: usize, message: &str) -> Option<&'static str> {
         const KINDS: [(&str, &str); 5] = [
             ("task", "a workload; give it to `schedlab compare`"),
             ("class", "a workload; give it to `schedlab compare`"),
@@ -65,11 +66,13 @@ impl TomlFile {
             ("cluster", "a machine; give it with --machine"),
         ];
         let document = DeTable::parse(&self.text).ok()?;
+        let is_own = document.get_ref().keys().any(|key| key.span().contains(&at));
         let is_key = |name: &str| document.get_ref().keys().any(|key| key.get_ref() == name);
         // The first name that it quotes is the wrong key.
         let mut quoted = message.split('`').skip(1).step_by(2).skip(1);
         let kind = KINDS.iter().find(|(key, _)| is_key(key))?;
-        let is_other = message.starts_with("unknown field") && !quoted.any(|key| key == kind.0);
+        let is_other =
+            is_own && message.starts_with("unknown field") && !quoted.any(|key| key == kind.0);
         is_other.then_some(kind.1)
     }
 
@@ -285,6 +288,8 @@ mod tests {
             ),
             "{grid}"
         );
+        let inner = message("load = 1\n[[class]]\nshare = 1.0\nsher = 2\n[cluster.a]\n");
+        assert!(inner.contains("class[0].sher: there is no key named `sher`"), "{inner}");
         let wanted = message("load = 1\nlood = 2\n[[class]]\nshare = 1.0\n");
         assert!(wanted.contains("there is no key named `lood`"), "it is of this kind: {wanted}");
         assert!(message("load = \n").starts_with("w.toml:1: "), "{}", message("load = \n"));
