@@ -1,4 +1,4 @@
-"""The scoreboard of predictions is what its data gives, and nobody chose what is held out."""
+"""The scoreboard of predictions is what its data gives, and a hash chose what is held out."""
 
 import json
 import shutil

@@ -110,9 +110,8 @@ impl Test {
         sides: &mut Sides<'_>,
         progress: &ProgressBar,
     ) -> Result<Prediction, Error> {
-        let later = later(program)?;
         let [predicted, measured] = match &self.basis {
-            Basis::Recording => self.replayed(program, &later, sides, progress)?,
+            Basis::Recording => self.replayed(program, sides, progress)?,
             Basis::Description(costs) => self.simulated(program, costs, sides, progress)?,
         };
         let tested = self
@@ -143,13 +142,12 @@ impl Test {
     fn replayed(
         &self,
         program: &Program,
-        later: &[String],
         sides: &mut Sides<'_>,
         progress: &ProgressBar,
     ) -> Result<Both, Error> {
         let trials = self.trials(program)?;
         // The kernel keeps the first bytes of a name.
-        let later: Vec<String> = later.iter().map(|name| comm(name)).collect();
+        let later: Vec<String> = later(program)?.iter().map(|name| comm(name)).collect();
         let mut both = [(); 2].map(|()| vec![Vec::new(); self.changes.len()]);
         for _ in 0..self.rounds {
             let mut measured =
@@ -166,7 +164,9 @@ impl Test {
             let replay =
                 Replay { path: PathBuf::new(), recorded, told: String::new(), changed: None };
             let replay = Program::Replay(Box::new(replay));
-            let questions = self.questions(&replay, &self.changes, &later, &*sides.predicting)?;
+            let question = |change| self.question(change, &replay, &later, &*sides.predicting);
+            let questions: Vec<Trial<'_>> =
+                self.changes.iter().map(question).collect::<Result<_, Error>>()?;
             let predicted =
                 runs(&mut *sides.predicting, &questions, &[None], Observed::Measured, progress)?;
             for (all, round) in both.iter_mut().zip([predicted, measured]) {
@@ -191,11 +191,10 @@ impl Test {
             .map(|change| costs.charge(program, &change.ground(self.cpus)))
             .collect::<Result<Vec<Program>, Error>>()?;
         let later = later(program)?;
-        let question = |(change, charged)| {
-            self.questions(charged, std::slice::from_ref(change), &later, &*sides.predicting)
-        };
+        let question =
+            |(change, charged)| self.question(change, charged, &later, &*sides.predicting);
         let questions = self.changes.iter().zip(&charged).map(question);
-        let questions = questions.collect::<Result<Vec<_>, Error>>()?.concat();
+        let questions: Vec<Trial<'_>> = questions.collect::<Result<_, Error>>()?;
         let ask = |world: &mut dyn World, trials: &[Trial<'_>]| {
             runs(world, trials, &members, Observed::Measured, progress)
         };
@@ -238,20 +237,17 @@ impl Test {
         kernels
     }
 
-    /// What the world that predicts is asked, by change.
-    fn questions<'p>(
+    /// What the world that predicts is asked of a change.
+    fn question<'p>(
         &self,
+        change: &Change,
         program: &'p Program,
-        changes: &[Change],
         later: &[String],
         world: &dyn World,
-    ) -> Result<Vec<Trial<'p>>, Error> {
-        let question = |change: &Change| {
-            let candidate = change.predicted(&self.policy, later);
-            let trial = Trial { program, candidate, cpus: change.cpus(self.cpus) };
-            world.admit(&trial).map(|()| trial)
-        };
-        changes.iter().map(question).collect()
+    ) -> Result<Trial<'p>, Error> {
+        let candidate = change.predicted(&self.policy, later);
+        let trial = Trial { program, candidate, cpus: change.cpus(self.cpus) };
+        world.admit(&trial).map(|()| trial)
     }
 }
 

@@ -142,15 +142,7 @@ mod tests {
 
     fn closed(name: &str, text: &str, machine: Machine) -> Program {
         let workload = ClosedWorkload::read(TomlFile::of(name, text)).expect("a workload");
-        let scripts = workload.scripts(machine.cpus).expect("scripts");
-        let closed = Closed {
-            workload,
-            scripts,
-            machine,
-            told: String::new(),
-            mips: None,
-            point: Default::default(),
-        };
+        let closed = Closed::on(workload, machine).expect("scripts");
         Program::Closed(Box::new(closed))
     }
 

@@ -254,16 +254,7 @@ impl Predict {
                     Backend::Host => *workload,
                     Backend::Vm => all_at_once(&workload),
                 };
-                let (scripts, machine) = (workload.scripts(cpus)?, Machine::ideal(cpus));
-                let closed = Closed {
-                    workload,
-                    scripts,
-                    machine,
-                    told: String::new(),
-                    mips: None,
-                    point: Default::default(),
-                };
-                Ok(Program::Closed(Box::new(closed)))
+                Closed::on(workload, Machine::ideal(cpus)).map(Box::new).map(Program::Closed)
             }
             _ => Err(Error::Usage(format!(
                 "the tasks of {} cannot be run again under other conditions; give a \

@@ -71,6 +71,18 @@ pub struct Closed {
     pub point: Point,
 }
 
+impl Closed {
+    /// A workload on a machine, without costs of ready queues.
+    ///
+    /// # Errors
+    /// If it does not fit the machine.
+    pub fn on(workload: ClosedWorkload, machine: Machine) -> Result<Closed, Error> {
+        let scripts = workload.scripts(machine.cpus)?;
+        let (told, point) = (String::new(), Point::new());
+        Ok(Closed { workload, scripts, machine, told, mips: None, point })
+    }
+}
+
 impl Program {
     /// Its name.
     pub fn name(&self) -> String {

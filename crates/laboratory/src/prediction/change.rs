@@ -1,6 +1,5 @@
 //! What is changed, in the real kernel and in the simulator.
 
-use program::Error;
 use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
@@ -67,7 +66,7 @@ impl Change {
     pub fn ground(&self, unchanged: u16) -> Ground {
         let usual = || Candidate::Class(Class::Other);
         let candidate = match self {
-            Change::Scheduler(name, _) => scheduler(name).unwrap_or_else(|_| usual()),
+            Change::Scheduler(name, twin) => scheduler(name, twin),
             Change::Applied(deployment) => class_of_all(deployment)
                 .map_or_else(usual, |deployment| Candidate::Applied(Arc::new(deployment))),
             _ => usual(),
@@ -78,8 +77,8 @@ impl Change {
 
     /// The candidate for the real tasks.
     pub(super) fn real(&self, later: &[String]) -> Candidate<'static> {
-        if let Change::Scheduler(..) = self {
-            return self.ground(1).candidate;
+        if let Change::Scheduler(name, twin) = self {
+            return scheduler(name, twin);
         }
         self.deployment(later).map_or(Candidate::Class(Class::Other), |deployment| {
             Candidate::Applied(Arc::new(deployment))
@@ -114,9 +113,9 @@ impl Change {
     }
 }
 
-/// `cpus=1`; `kernel=6.1`; `policy=bpf:rr`; what `--apply` takes, as in `xz: batch`; or a setting alone, as in `fifo=50`. That
-/// concerns all tasks, or where it would change nothing, as `nice=10`, the second half of the
-/// programs.
+/// `cpus=1`; `kernel=6.1`; `policy=bpf:rr`; what `--apply` takes, as in `xz: batch`; or a setting
+/// alone, as in `fifo=50`. That concerns all tasks, or where it would change nothing, as `nice=10`,
+/// the second half of the programs.
 impl FromStr for Change {
     type Err = String;
 
@@ -164,12 +163,13 @@ impl fmt::Display for Change {
     }
 }
 
-/// The scheduler of this name in a guest.
-fn scheduler(name: &str) -> Result<Candidate<'static>, Error> {
+/// The scheduler of this name in a guest: one in BPF, or the policy itself.
+fn scheduler(name: &str, twin: &PolicySpec) -> Candidate<'static> {
     if name.starts_with("bpf:") {
-        return Ok(Candidate::Bpf(name.to_string()));
+        Candidate::Bpf(name.to_string())
+    } else {
+        Candidate::Policy(twin.clone())
     }
-    parse_policy(name).map(Candidate::Policy).map_err(Error::Usage)
 }
 
 /// The scheduling class that settings give all tasks, if they do, without anything else.

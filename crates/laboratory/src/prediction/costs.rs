@@ -62,13 +62,6 @@ fn nanos(time: f64) -> Nanos {
     Nanos(time.max(0.0).round() as u64)
 }
 
-/// A workload on a machine.
-fn closed(workload: ClosedWorkload, machine: Machine) -> Result<Program, Error> {
-    let (scripts, told, point) =
-        (workload.scripts(machine.cpus)?, String::new(), Default::default());
-    Ok(Program::Closed(Box::new(Closed { workload, scripts, machine, told, mips: None, point })))
-}
-
 impl Costs {
     /// Those of the kernels of `world`, with a tick each `tick`, as [`Costs::rows`] wrote them.
     ///
@@ -144,22 +137,16 @@ impl Costs {
     pub fn rows(&self, world: &Name) -> Vec<Row> {
         let of = |(ground, costs): (&String, &KernelCosts)| {
             let row = |(name, time): (&str, Option<Nanos>)| {
-                let value = time.map(|time| time.0 as f64);
-                Row {
+                let row = Row {
                     candidate: ground.clone(),
                     cpus: costs.cpus,
-                    value,
+                    value: Some(time?.0 as f64),
                     runs: 2,
                     ..Row::new(world.clone(), Metric::kernel_cost_ns)
-                }
-                .of(SubjectKind::Function, name)
+                };
+                Some(row.of(SubjectKind::Function, name))
             };
-            costs
-                .named()
-                .into_iter()
-                .filter(|(_, time)| time.is_some())
-                .map(row)
-                .collect::<Vec<_>>()
+            costs.named().into_iter().filter_map(row).collect::<Vec<_>>()
         };
         self.0.iter().flat_map(of).collect()
     }
@@ -211,8 +198,8 @@ impl KernelCosts {
         probes.iter().zip(grounds).map(of).collect()
     }
 
-    /// Of what a round takes, by probe; ticks have their share of what runs. Each cost is what is left when those before it are taken
-    /// off.
+    /// Of what a round takes, by probe; ticks have their share of what runs. Each cost is what is
+    /// left when those before it are taken off.
     fn of(
         (cpus, tick): (u16, Nanos),
         slope: &dyn Fn(Probe) -> Option<Slope>,
@@ -236,9 +223,10 @@ impl KernelCosts {
             .map(|across| across.time / 2.0 - APART.0 as f64 - pipe - switch);
         let fork = slope(Probe::Alone(Kind::Fork))?;
         let exit = (fork.wakeup.unwrap_or(0.0) - block_and_wake / 2.0).max(0.0);
-        let calls = Kind::ALL.map(|kind| {
+        let mut calls = [Nanos::ZERO; Kind::ALL.len()];
+        for kind in Kind::ALL {
             let time = alone(kind)?;
-            Some(match kind {
+            calls[kind as usize] = nanos(match kind {
                 Kind::Set => time - 2.0 * counter,
                 Kind::Condition => time - (block_and_wake + switch) / 2.0,
                 Kind::Fork | Kind::Process => {
@@ -247,18 +235,11 @@ impl KernelCosts {
                 }
                 Kind::Sleep => sleep,
                 _ => time,
-            })
-        });
+            });
+        }
         Some(KernelCosts {
             cpus,
-            calls: calls
-                .into_iter()
-                .collect::<Option<Vec<f64>>>()?
-                .iter()
-                .map(|&time| nanos(time))
-                .collect::<Vec<_>>()
-                .try_into()
-                .ok()?,
+            calls,
             switch: nanos(switch),
             block_and_wake: nanos(block_and_wake),
             exit: nanos(exit),
@@ -305,9 +286,7 @@ impl KernelCosts {
 
     /// A call of this phase among these tasks, without blocking and waking.
     fn call(&self, phase: &Phase, tasks: &[Tasks]) -> Nanos {
-        let place =
-            Kind::of(phase, tasks).and_then(|kind| Kind::ALL.iter().position(|of| *of == kind));
-        place.map_or(Nanos::ZERO, |place| self.calls[place])
+        Kind::of(phase, tasks).map_or(Nanos::ZERO, |kind| self.calls[kind as usize])
     }
 
     /// The machine with these costs.
@@ -340,7 +319,8 @@ impl KernelCosts {
     /// If it does not fit the machine.
     pub fn charge(&self, workload: &ClosedWorkload) -> Result<Program, Error> {
         let tasks = &workload.description().tasks;
-        closed(workload.with_calls(|_, phase| self.call(phase, tasks)), self.machine())
+        let charged = workload.with_calls(|_, phase| self.call(phase, tasks));
+        Closed::on(charged, self.machine()).map(Box::new).map(Program::Closed)
     }
 }
 

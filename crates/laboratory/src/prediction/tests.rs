@@ -21,15 +21,7 @@ const TASKS: &str = "[[task]]\nname = 'sqlite3'\nphases = [{ run = '1ms' }]\n[[t
 
 fn program(tasks: &str) -> Program {
     let workload = ClosedWorkload::read(TomlFile::of("both.toml", tasks)).expect("a workload");
-    let scripts = workload.scripts(2).expect("scripts");
-    let closed = Closed {
-        workload,
-        scripts,
-        machine: Machine::ideal(2),
-        told: String::new(),
-        mips: None,
-        point: Default::default(),
-    };
+    let closed = Closed::on(workload, Machine::ideal(2)).expect("scripts");
     Program::Closed(Box::new(closed))
 }
 

@@ -61,18 +61,9 @@ impl Diff {
     fn program(&self, argument: &std::ffi::OsStr) -> Result<Program, Error> {
         match Workload::resolve(argument)? {
             Workload::Closed(workload) => {
-                let cpus = self.cpus.unwrap_or(1);
-                let (scripts, machine) = (workload.scripts(cpus)?, Machine::ideal(cpus));
+                let closed = Closed::on(*workload, Machine::ideal(self.cpus.unwrap_or(1)))?;
                 let told = "with the costs of the guest".to_string();
-                let closed = Closed {
-                    workload: *workload,
-                    scripts,
-                    machine,
-                    told,
-                    mips: None,
-                    point: results::Point::new(),
-                };
-                Ok(Program::Closed(Box::new(closed)))
+                Ok(Program::Closed(Box::new(Closed { told, ..closed })))
             }
             _ => Err(Error::Usage(format!(
                 "`{}` does not run in a real kernel, which needs tasks that go through phases: a \

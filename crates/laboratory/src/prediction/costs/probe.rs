@@ -7,6 +7,7 @@ use program::Error;
 use results::Metric;
 use schedsim::workload::{Phase, Tasks};
 use schedsim::{Machine, Nanos};
+use worlds::load::Closed;
 use worlds::{Program, Run};
 
 /// Calls that cost alike.
@@ -29,7 +30,7 @@ pub enum Kind {
 /// A workload whose makespan grows by what a round takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
-    /// One task that calls, and waits for nobody; of conditions, two that meet.
+    /// One task that calls, and does not wait for another; of conditions, two that meet.
     Alone(Kind),
     /// A task that only calculates.
     Work,
@@ -60,7 +61,7 @@ pub const ROUNDS: u64 = 200;
 pub const CHILD: Nanos = Nanos(1_000);
 /// How long a task sleeps in each round.
 pub const SLEEP: Nanos = Nanos(200_000);
-/// The work of a round of [`Probe::Work`], and of what runs beside sleepers.
+/// The work of a round of [`Probe::Work`].
 pub const WORK: Nanos = Nanos(500_000);
 
 /// The pairs of [`Probe::Talk`]: with one, the kernel has no task to choose, and its work is less.
@@ -173,6 +174,8 @@ impl Probe {
             task(&format!("asks-{pair}"), 0, &asks)
                 + &task(&format!("answers-{pair}"), cpu, &answers)
         };
+        let both =
+            |kind: Kind| ["one", "other"].map(|name| task(name, 0, &kind.round().0)).concat();
         match self {
             Probe::Alone(Kind::Set) => {
                 let set = "[epoll.q]\nsources = [{ eventfd = 'e' }]\n";
@@ -187,19 +190,15 @@ impl Probe {
                         CHILD.0
                     )
             }
-            Probe::Alone(Kind::Condition) => {
-                ["one", "other"].map(|name| task(name, 0, &Kind::Condition.round().0)).concat()
-            }
+            Probe::Alone(Kind::Condition) => both(Kind::Condition),
             Probe::Alone(kind) => task("calls", 0, &kind.round().0),
             Probe::Work => task("works", 0, &format!("{{ run = '{}ns' }}", WORK.0)),
-            Probe::Yields => {
-                task("one", 0, &Kind::Yield.round().0) + &task("other", 0, &Kind::Yield.round().0)
-            }
+            Probe::Yields => both(Kind::Yield),
             Probe::Talk => (0..PAIRS).map(|pair| talk(pair, 0, "")).collect(),
             Probe::TalkAcross => talk(0, 1, &format!("{{ run = '{}ns' }}, ", APART.0)),
             Probe::Beside => {
                 // As much work in both runs, longer than all sleeps.
-                let work = Nanos(4 * ROUNDS * SLEEP.0).0;
+                let work = 4 * ROUNDS * SLEEP.0;
                 task("sleeps", 0, &Kind::Sleep.round().0)
                     + &format!(
                         "[[task]]\nname = 'works'\naffinity = [0]\nphases = [{{ run = '{work}ns' }}]\n"
@@ -210,27 +209,20 @@ impl Probe {
 
     pub fn program(self, rounds: u64, cpus: u16) -> Result<Program, Error> {
         let file = TomlFile::of(&format!("{self:?}-{rounds}.toml"), &self.text(rounds));
-        super::closed(all_at_once(&ClosedWorkload::read(file)?), Machine::ideal(cpus))
+        let workload = all_at_once(&ClosedWorkload::read(file)?);
+        Closed::on(workload, Machine::ideal(cpus)).map(Box::new).map(Program::Closed)
     }
 }
 
 impl Slope {
-    /// Of a probe's two runs.
-    pub fn of(runs: &[Vec<Run>]) -> Result<Slope, Error> {
-        let value = |run: usize, metric: Metric| {
-            let values: Option<Vec<f64>> =
-                runs.get(run)?.iter().map(|run| run.value(metric)).collect();
-            values
-                .filter(|values| !values.is_empty())
-                .map(|mut values| statistics::median(&mut values))
-        };
-        let more = |metric| Some(value(1, metric)? - value(0, metric)?);
+    /// Of a probe's two trials, of one run each.
+    pub fn of(trials: &[Vec<Run>]) -> Result<Slope, Error> {
+        let value = |trial: usize, metric| trials.get(trial)?.first()?.value(metric);
+        let more = |metric| Some((value(1, metric)? - value(0, metric)?) / ROUNDS as f64);
         let slope = || {
-            let rounds = ROUNDS as f64;
-            let time = more(Metric::makespan_ns)? / rounds;
             Some(Slope {
-                time,
-                switches: more(Metric::switches)? / rounds,
+                time: more(Metric::makespan_ns)?,
+                switches: more(Metric::switches)?,
                 wakeup: value(1, Metric::wakeup_latency_ns_p50),
             })
         };
