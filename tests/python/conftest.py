@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
@@ -19,7 +20,8 @@ def root():
 
 @pytest.fixture(scope="session")
 def module_of(root):
-    """A script of tools/ as a module."""
+    """A script of tools/ as a module, which finds its neighbours as if it were run."""
+    sys.path.insert(0, str(root / "tools"))
 
     def load(name):
         path = str(root / "tools" / name)

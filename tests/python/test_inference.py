@@ -11,8 +11,7 @@ from scipy import stats
 
 @pytest.fixture(scope="module")
 def tool(root, module_of):
-    """tools/inference as a module, beside tools/posterior.py."""
-    sys.path.insert(0, str(root / "tools"))
+    """tools/inference as a module."""
     return module_of("inference")
 
 

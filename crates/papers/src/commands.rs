@@ -16,7 +16,11 @@
 //! A command line runs as a library call, with the paper's files in a directory, so that it can
 //! name a workload file beside `experiments.toml`. Its rows are what a user sees. If a world is not
 //! available (exit code 77), the message becomes the reason.
+//!
+//! Of an ensemble in guests that is [on record](ensembles), a quick run measures the first member
+//! again, which must give the same digits, and claims are judged by all members on record.
 
+pub mod ensembles;
 mod recorded;
 
 use super::cache::Cache;
@@ -25,6 +29,7 @@ use super::evidence::Curves;
 use super::fault::{Fault, MOST_SEEDS, metric, none_of};
 use super::folder::Folder;
 use super::series::Series;
+use ensembles::{Again, Ensembles, compare, folded};
 use formats::machine_file::MachineFile;
 use program::Error;
 use recorded::RECORDED;
@@ -102,10 +107,12 @@ pub struct Binding {
 }
 
 /// How to run the commands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
     /// Fewer runs.
     pub quick: bool,
+    /// With `quick`: the first member of every ensemble on record, however long it takes.
+    pub is_every_member: bool,
     /// The first seed.
     pub seed: u64,
 }
@@ -122,16 +129,27 @@ struct Run {
 pub struct Measured<'a> {
     commands: &'a [CommandData],
     folder: &'a Folder,
+    ensembles: &'a Ensembles,
     settings: Settings,
     wanted: BTreeMap<String, Run>,
+    /// Why the first members of ensembles on record are not measured again, by run.
+    left: BTreeMap<String, String>,
     /// The rows of each run, or why it could not run.
     rows: BTreeMap<String, Result<Vec<Row>, String>>,
+    /// What became of the ensembles on record, by run.
+    again: BTreeMap<String, Again>,
 }
 
 impl CommandData {
     /// Whether a quick run leaves it out.
-    pub fn needs_full(&self) -> bool {
-        self.quick.skipped.is_some()
+    pub fn needs_full(&self, ensembles: &Ensembles) -> bool {
+        self.quick.skipped.is_some() && !self.is_on_record(ensembles, 1)
+    }
+
+    /// Whether all its ensembles are on record, from this seed on.
+    fn is_on_record(&self, ensembles: &Ensembles, seed: u64) -> bool {
+        let runs = self.replicates(Settings { seed, ..Settings::default() }).concat();
+        !runs.is_empty() && runs.iter().all(|run| ensembles.get(&run.key()).is_some())
     }
 
     /// Finds what its rows can be about, in a full run and in a quick one.
@@ -192,7 +210,7 @@ impl CommandData {
 
     /// A run for each value of the axis.
     fn runs(&self, quick: bool) -> Vec<Run> {
-        let runs = |quick: bool| self.replicates(Settings { quick, seed: 1 }).into_iter().next();
+        let runs = |quick: bool| self.replicates(Settings { quick, seed: 1, ..Settings::default() }).into_iter().next();
         runs(quick).unwrap_or_default()
     }
 
@@ -214,7 +232,7 @@ impl CommandData {
     /// Whether a full run measures it once, so that its numbers have no interval.
     #[cfg(test)]
     pub(crate) fn is_measured_once(&self) -> bool {
-        let runs = self.replicates(Settings { quick: false, seed: 1 });
+        let runs = self.replicates(Settings { seed: 1, ..Settings::default() });
         let words = runs.iter().flatten().next().map_or(&[][..], |run| &run.words[..]);
         let is_single = words.windows(2).any(|pair| pair == ["--ensemble", "1"]);
         runs.len() == 1 && (is_single || self.recorded.is_some())
@@ -314,6 +332,24 @@ impl Run {
             [first, file] if first == RECORDED => file.clone(),
             words => format!("schedlab {}", words.join(" ")),
         }
+    }
+
+    /// The first member of its ensemble in guests, alone; `None` if it is none.
+    fn first_member(&self) -> Option<Run> {
+        let own = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
+        let (own, program) = self.words.split_at(own);
+        let at = |option: &str| own.iter().position(|word| word == option);
+        let is_in_guests = own.get(at("--on")? + 1).is_some_and(|on| on == "vm");
+        let members = at("--ensemble").map(|at| at..(at + 2).min(own.len()));
+        let is_single = members.clone().is_some_and(|at| own[at][1..] == ["1"]);
+        if !is_in_guests || is_single {
+            return None;
+        }
+        let mut words = own.to_vec();
+        members.map(|at| words.drain(at).count());
+        words.push("--first-member".to_string());
+        words.extend_from_slice(program);
+        Some(Run { x: self.x, words })
     }
 
     /// What its rows can be about, or why there will be none.
@@ -533,18 +569,40 @@ impl Binding {
 
 impl<'a> Measured<'a> {
     /// No measurements yet.
-    pub fn new(commands: &'a [CommandData], folder: &'a Folder, settings: Settings) -> Self {
-        Measured { commands, folder, settings, wanted: BTreeMap::new(), rows: BTreeMap::new() }
+    pub fn new(
+        commands: &'a [CommandData],
+        folder: &'a Folder,
+        ensembles: &'a Ensembles,
+        settings: Settings,
+    ) -> Self {
+        let (wanted, left) = (BTreeMap::new(), BTreeMap::new());
+        let (rows, again) = (BTreeMap::new(), BTreeMap::new());
+        Measured { commands, folder, ensembles, settings, wanted, left, rows, again }
     }
 
     fn command(&self, binding: &Binding) -> Option<&'a CommandData> {
         self.commands.iter().find(|command| command.name == binding.command)
     }
 
+    /// A quick run takes what is on record whole.
+    fn settings_of(&self, command: &CommandData) -> Settings {
+        let quick = self.settings.quick && !command.is_on_record(self.ensembles, self.settings.seed);
+        Settings { quick, ..self.settings }
+    }
+
+    fn replicates(&self, command: &CommandData) -> Vec<Vec<Run>> {
+        command.replicates(self.settings_of(command))
+    }
+
     /// Adds the runs of a series.
     pub fn want(&mut self, binding: &Binding) {
-        let runs = self.command(binding).map(|command| command.replicates(self.settings).concat());
-        self.wanted.extend(runs.into_iter().flatten().map(|run| (run.key(), run)));
+        let Some(command) = self.command(binding) else { return };
+        let runs = self.replicates(command).concat();
+        let is_left = self.settings.quick && !self.settings.is_every_member;
+        if let Some(why) = command.quick.skipped.as_ref().filter(|_| is_left) {
+            self.left.extend(runs.iter().map(|run| (run.key(), why.clone())));
+        }
+        self.wanted.extend(runs.into_iter().map(|run| (run.key(), run)));
     }
 
     /// Runs everything that is needed and not cached, one at a time: each run uses all cores.
@@ -558,6 +616,14 @@ impl<'a> Measured<'a> {
         }
         let directory = self.folder.unpacked()?;
         for (key, run) in &self.wanted {
+            let recorded = self.ensembles.get(key).filter(|_| self.settings.quick);
+            if let (Some(recorded), Some(why)) = (recorded, self.left.get(key)) {
+                self.rows.insert(key.clone(), Ok(recorded.clone()));
+                self.again.insert(key.clone(), Again::Left(why.clone()));
+                continue;
+            }
+            let first_member = recorded.and_then(|_| run.first_member());
+            let run = first_member.as_ref().unwrap_or(run);
             let of = run.description(self.folder);
             let known = cache.get::<Vec<Row>>(&of);
             let is_new = known.is_none();
@@ -570,9 +636,49 @@ impl<'a> Measured<'a> {
             if let (true, Ok(rows)) = (is_new, &rows) {
                 cache.put(&of, rows)?;
             }
+            let rows = match (recorded, rows) {
+                (Some(recorded), Ok(rows)) => {
+                    let again = compare(recorded, &rows);
+                    let rows = again.judged_by(recorded);
+                    self.again.insert(key.clone(), again);
+                    rows
+                }
+                (_, rows) => rows,
+            };
             self.rows.insert(key.clone(), rows);
         }
         Ok(())
+    }
+
+    /// Takes all runs that are wanted from the record; whether all are there.
+    #[cfg(test)]
+    pub(crate) fn take_from_record(&mut self) -> bool {
+        let of = |key: &String| Some((key.clone(), Ok(self.ensembles.get(key)?.clone())));
+        let rows: Option<BTreeMap<_, _>> = self.wanted.keys().map(of).collect();
+        rows.map(|rows| self.rows.extend(rows)).is_some()
+    }
+
+    /// What became of each ensemble on record, with its command line.
+    pub fn again(&self) -> impl Iterator<Item = (&str, &Again)> {
+        self.again.iter().map(|(run, again)| (run.as_str(), again))
+    }
+
+    /// The rows for `ensembles.csv` about these series: those of ensembles in guests.
+    pub fn folded(&self, binding: &Binding) -> Vec<Row> {
+        let runs = self.command(binding).map(|command| self.replicates(command).concat());
+        let of_run = |run: Run| {
+            let rows = self.rows.get(&run.key()).and_then(|rows| rows.as_ref().ok());
+            let rows = rows.filter(|_| run.first_member().is_some());
+            let own = |row: &&Row| {
+                row.metric == binding.metric && member(row).is_none() && binding.is_about(row)
+            };
+            let fold = |rows: &Vec<Row>| {
+                let whole = rows.iter().filter(own);
+                whole.map(|row| folded(&run, row, rows)).collect::<Vec<Row>>()
+            };
+            rows.map(fold).unwrap_or_default()
+        };
+        runs.into_iter().flatten().flat_map(of_run).collect()
     }
 
     /// A series for each replicate.
@@ -580,7 +686,7 @@ impl<'a> Measured<'a> {
         let command = self
             .command(binding)
             .ok_or_else(|| format!("there is no command {}", binding.command))?;
-        if let Some(why) = command.skipped(self.settings) {
+        if let Some(why) = command.skipped(self.settings_of(command)) {
             return Err(format!("only --full measures it: {why}"));
         }
         let rows = |run: &Run| -> Result<&Vec<Row>, String> {
@@ -595,7 +701,7 @@ impl<'a> Measured<'a> {
             series.sort_by(|a, b| a.0.total_cmp(&b.0));
             Ok(series)
         };
-        let replicates = command.replicates(self.settings);
+        let replicates = self.replicates(command);
         // The members of ensembles are replicates, paired by their numbers.
         let members = match &replicates[..] {
             [runs] => {
@@ -617,7 +723,7 @@ impl<'a> Measured<'a> {
     pub fn rows_of(&self, binding: &Binding) -> Vec<Row> {
         /// As many as have a mean with an interval.
         const FIRST: f64 = 2.0;
-        let runs = self.command(binding).map(|command| command.replicates(self.settings).concat());
+        let runs = self.command(binding).map(|command| self.replicates(command).concat());
         let rows = runs.into_iter().flatten().filter_map(|run| self.rows.get(&run.key()));
         let own = |row: &&Row| {
             row.metric == binding.metric
@@ -630,8 +736,7 @@ impl<'a> Measured<'a> {
     /// The coordinates of a row about these series.
     pub fn row(&self, bindings: &[&Binding]) -> Row {
         let first = |binding: &&Binding| {
-            let run =
-                self.command(binding)?.replicates(self.settings).into_iter().flatten().next()?;
+            let run = self.replicates(self.command(binding)?).into_iter().flatten().next()?;
             self.rows
                 .get(&run.key())?
                 .as_ref()

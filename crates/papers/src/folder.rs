@@ -75,6 +75,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("findings.toml", include_str!("../papers/td-tp/findings.toml")),
             ("terminal.c", include_str!("../papers/td-tp/terminal.c")),
             ("terminal.sh", include_str!("../papers/td-tp/terminal.sh")),
+            ("ensembles.csv", include_str!("../papers/td-tp/ensembles.csv")),
             ("alike.toml", include_str!("../papers/td-tp/alike.toml")),
             ("waker-fifo.toml", include_str!("../papers/td-tp/waker-fifo.toml")),
             ("waker-other.toml", include_str!("../papers/td-tp/waker-other.toml")),

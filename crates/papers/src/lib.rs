@@ -43,6 +43,7 @@ pub mod verdict;
 use binding::Binding;
 use cache::Cache;
 use claim::Claim;
+use commands::ensembles::Ensembles;
 use experiments::Experiments;
 use figure::FigureData;
 use folder::Folder;
@@ -72,6 +73,8 @@ pub struct Paper {
     pub claims: Vec<Claim>,
     /// The claims over all readings that the text leaves open, where they were inferred.
     pub posterior: Posterior,
+    /// The numbers of ensembles in guests that are on record.
+    pub ensembles: Ensembles,
     /// The findings beyond the claims.
     pub findings: Findings,
 }
@@ -93,10 +96,14 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The numbers from commands behind them, with intervals, and of the first members.
     pub measured: Vec<Row>,
+    /// The numbers of all members of ensembles in guests, as they go on record.
+    pub ensembles: Vec<Row>,
     /// The figures.
     pub figures: Vec<Figure>,
-    /// Verdicts that differ from the recorded ones.
+    /// What differs from the record: verdicts, and numbers of guests.
     pub surprises: Vec<String>,
+    /// What became of the ensembles on record, in sentences.
+    pub again: Vec<String>,
 }
 
 impl Paper {
@@ -138,8 +145,10 @@ impl Paper {
             grids,
             claims: Vec::new(),
             posterior: Posterior::default(),
+            ensembles: Ensembles::default(),
             findings: Findings::default(),
         };
+        paper.ensembles = Ensembles::read(&paper.folder).map_err(Error::Input)?;
         paper.check_experiments(&experiments)?;
         let claims = paper.folder.toml("claims.toml")?;
         paper.claims =
@@ -172,7 +181,7 @@ impl Paper {
                 .experiments
                 .command
                 .iter()
-                .any(|command| command.name == binding.command && command.needs_full()),
+                .any(|command| command.name == binding.command && command.needs_full(&self.ensembles)),
             _ => false,
         };
         let claims = self.claims.iter().map(|claim| (claim.id.as_str(), &claim.bindings));
@@ -234,10 +243,10 @@ impl Paper {
 
         let bindings = claims.iter().map(|claim| &claim.bindings);
         let bindings = bindings.chain(figures.iter().map(|figure| &figure.bindings));
-        let measured = measurements.rows_of(bindings.flat_map(BTreeMap::values));
+        let [measured, ensembles] = measurements.rows_of(bindings.flat_map(BTreeMap::values));
         let mut rows: Vec<Row> =
             tables.iter().flat_map(|table| measurements.queues.table_rows(table)).collect();
-        let mut surprises = Vec::new();
+        let (again, mut surprises) = measurements.again();
         for claim in claims {
             for regime in claim.regimes(self) {
                 let (mut verdicts, mut unexpected) =
@@ -251,7 +260,8 @@ impl Paper {
             .into_iter()
             .map(|figure| self.draw(figure, &measurements))
             .collect::<Result<Vec<Vec<Figure>>, Error>>()?;
-        Ok(Outcome { rows, measured, figures: drawn.concat(), surprises })
+        let figures = drawn.concat();
+        Ok(Outcome { rows, measured, ensembles, figures, surprises, again })
     }
 
     /// A figure; one in each regime if its numbers come from grids.
@@ -378,6 +388,54 @@ mod tests {
         assert!(page.contains(&sentence), "papers/README.md does not say: {sentence}");
     }
 
+    /// The verdicts on record follow from the members on record.
+    #[test]
+    fn the_record_is_what_the_ensembles_on_record_say() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let settings = Settings {
+            queues: queues::Settings {
+                source: atlas::measure::Source::Hardware,
+                assignments: 1,
+                seed: 1,
+                slices: 1,
+            },
+            grids: grids::Settings { quick: true, seed: 1 },
+            commands: commands::Settings { seed: 1, ..Default::default() },
+        };
+        for name in folder::names() {
+            let paper = Paper::load(&name).unwrap();
+            let record = std::fs::read_to_string(root.join(format!("papers/{name}/record.csv")));
+            let record = results::from_csv(&record.unwrap()).unwrap();
+            let mut judged = 0;
+            for claim in &paper.claims {
+                let is_command = |binding| matches!(binding, &Binding::Command(_));
+                if claim.bindings.is_empty() || !claim.bindings.values().all(is_command) {
+                    continue;
+                }
+                let mut measurements = Measurements::new(&paper, &settings).unwrap();
+                measurements.want(&claim.bindings, &[None]).unwrap();
+                if !measurements.commands.take_from_record() {
+                    continue;
+                }
+                let (rows, surprises) =
+                    verdict::judge(claim, &measurements.evidence(&claim.bindings, None));
+                assert!(surprises.is_empty(), "{surprises:?}");
+                for row in &rows {
+                    let of = |row: &Row| {
+                        let part = row.point.get("part").and_then(results::Coordinate::number);
+                        (row.text("claim").to_string(), part)
+                    };
+                    let known = record.iter().find(|known| of(known) == of(row));
+                    let number = |row: &Row| (row.value, row.ci_low, row.ci_high, row.verdict);
+                    assert_eq!(known.map(number), Some(number(row)), "{name}: {:?}", of(row));
+                    judged += 1;
+                }
+            }
+            let is_on_record = paper.folder.text(commands::ensembles::ENSEMBLES).is_some();
+            assert_eq!(judged > 0, is_on_record, "{name}");
+        }
+    }
+
     #[test]
     fn every_part_of_the_papers_is_covered_or_has_a_reason() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -436,8 +494,8 @@ mod tests {
             seed: 1,
             slices: 1,
         };
-        let (grids, commands) =
-            (grids::Settings { quick: true, seed: 1 }, commands::Settings { quick: true, seed: 1 });
+        let grids = grids::Settings { quick: true, seed: 1 };
+        let commands = commands::Settings { quick: true, seed: 1, ..Default::default() };
         let settings = Settings { queues, grids, commands };
         let mut html = String::new();
         for name in folder::names() {

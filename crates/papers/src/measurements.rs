@@ -3,6 +3,7 @@
 use super::binding::Binding;
 use super::cache::Cache;
 use super::claim::Claim;
+use super::commands::ensembles::Again;
 use super::evidence::{Evidence, Replicates};
 use super::{Paper, Settings, commands, grids, queues};
 use program::Error;
@@ -30,8 +31,12 @@ impl<'a> Measurements<'a> {
             queues::Measured::new(paper, &settings.queues),
             grids::Measured::new(&paper.grids, settings.grids)?,
         );
-        let commands =
-            commands::Measured::new(&paper.experiments.command, &paper.folder, settings.commands);
+        let commands = commands::Measured::new(
+            &paper.experiments.command,
+            &paper.folder,
+            &paper.ensembles,
+            settings.commands,
+        );
         Ok(Measurements { queues, grids, commands, paper })
     }
 
@@ -104,15 +109,45 @@ impl<'a> Measurements<'a> {
         evidence
     }
 
-    /// The rows of commands behind these series, each once.
-    pub fn rows_of<'b>(&self, bindings: impl Iterator<Item = &'b Binding>) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
+    /// The rows of commands behind these series, each once; and those of ensembles in guests, for
+    /// the record.
+    pub fn rows_of<'b>(&self, bindings: impl Iterator<Item = &'b Binding>) -> [Vec<Row>; 2] {
+        let mut all = [Vec::new(), Vec::new()];
         for binding in bindings {
             let Binding::Command(binding) = binding else { continue };
-            let own = self.commands.rows_of(binding);
-            rows.extend(own.into_iter().filter(|row| !rows.contains(row)).collect::<Vec<Row>>());
+            let own = [self.commands.rows_of(binding), self.commands.folded(binding)];
+            for (rows, own) in all.iter_mut().zip(own) {
+                let new: Vec<Row> = own.into_iter().filter(|row| !rows.contains(row)).collect();
+                rows.extend(new);
+            }
         }
-        rows
+        all
+    }
+
+    /// What became of the ensembles on record, in sentences, and where the same guests did not give
+    /// the same digits.
+    pub fn again(&self) -> (Vec<String>, Vec<String>) {
+        let (mut same, mut left) = (0, BTreeMap::new());
+        let (mut others, mut differing) = (Vec::new(), Vec::new());
+        for (run, again) in self.commands.again() {
+            match again {
+                Again::Same => same += 1,
+                Again::Left(why) => *left.entry(why.as_str()).or_default() += 1,
+                Again::OtherGuests(why) => {
+                    others.push(format!("the guests are not those on record: {why}: `{run}`"));
+                }
+                Again::Differs(why) => differing.push(format!("not the same again: {why}: `{run}`")),
+            }
+        }
+        let count = (same > 0).then(|| {
+            let ensembles = results::counted(same, "ensemble");
+            format!("{ensembles} on record: the first member of each gave the same digits again")
+        });
+        let left = left.into_iter().map(|(why, ensembles)| {
+            let ensembles = results::counted(ensembles, "ensemble");
+            format!("{ensembles} on record, not measured again without --every-member: {why}")
+        });
+        (count.into_iter().chain(left).chain(others).collect(), differing)
     }
 
     fn row(&self, bindings: &BTreeMap<String, Binding>) -> Row {

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use laboratory::results_directory::{FINDINGS, ResultsDirectory};
 use papers::cache::{Begin, Cache};
+use papers::commands::ensembles::ENSEMBLES;
 use papers::{Paper, Settings, commands, folder, grids, markdown, queues, text};
 use program::{Error, no_such, print, write_whole};
 use results::figure::Figures;
@@ -32,6 +33,10 @@ pub struct Reproduce {
     /// The number and length of runs in the paper's folder
     #[arg(long)]
     full: bool,
+    /// With --quick: measure the first member of every ensemble in guests that is on record again,
+    /// of long ones, too
+    #[arg(long, conflicts_with = "full")]
+    every_member: bool,
     /// Only these tables, figures and claims, separated by commas, such as P-TAB12,C-CLM07
     #[arg(long, value_delimiter = ',', value_name = "ID,…")]
     only: Vec<String>,
@@ -61,8 +66,9 @@ pub struct Reproduce {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: PaperFormat,
-    /// Also write results (JSON, CSV, Parquet), the measured numbers of commands (measured.csv), a
-    /// CSV per figure and report.html to this directory
+    /// Also write results (JSON, CSV, Parquet), the measured numbers of commands (measured.csv), all
+    /// members of ensembles in guests (PAPER/ensembles.csv), a CSV per figure and report.html to
+    /// this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -101,6 +107,14 @@ impl Reproduce {
             let cache = Cache::open(&cache.join(format!("{}.jsonl", paper.name)), begin)?;
             let outcome = paper.reproduce(&self.only, &settings, &cache)?;
             eprintln!("{}: {}", paper.name, cache.summary());
+            outcome.again.iter().for_each(|line| eprintln!("{}: {line}", paper.name));
+            if let (Some(directory), [_, ..]) = (&directory, &outcome.ensembles[..]) {
+                let folder = directory.path().join(&paper.name);
+                let failed = |error| Error::output(&folder, error);
+                std::fs::create_dir_all(&folder).map_err(failed)?;
+                let text = Results::new(outcome.ensembles).to_csv()?;
+                write_whole(&folder.join(ENSEMBLES), text.as_bytes())?;
+            }
             rows.extend(outcome.rows);
             measured.extend(outcome.measured);
             figures.extend(outcome.figures);
@@ -140,7 +154,7 @@ impl Reproduce {
         match surprises.as_slice() {
             [] => Ok(()),
             surprises => Err(Error::Check(format!(
-                "verdicts that are not those on record:\n  {}",
+                "not as on record:\n  {}",
                 surprises.join("\n  ")
             ))),
         }
@@ -174,7 +188,11 @@ impl Reproduce {
         Ok(Settings {
             queues: queues::Settings { source, assignments, seed: self.seed, slices },
             grids: grids::Settings { quick: !self.full, seed: self.seed },
-            commands: commands::Settings { quick: !self.full, seed: self.seed },
+            commands: commands::Settings {
+                quick: !self.full,
+                is_every_member: self.every_member,
+                seed: self.seed,
+            },
         })
     }
 

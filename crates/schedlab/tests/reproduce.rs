@@ -602,3 +602,37 @@ fn the_committed_numbers_of_pslist_are_measured_again_to_the_last_bit() {
     }
     assert_eq!(again.value.map(f64::to_bits), Some(committed.to_bits()), "{:?}", again.value);
 }
+
+/// The first member of an ensemble on record gives the same digits again, and one that is changed
+/// on record is found. Skipped by name where guests cannot run, or are others.
+#[test]
+fn an_ensemble_on_record_is_measured_again_to_the_last_digit() {
+    let scratch = Scratch::new("ensembles");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/td-tp");
+    for entry in fs::read_dir(folder).expect("the study") {
+        let path = entry.expect("a file").path();
+        if let (Some(name), Ok(text)) = (path.file_name(), fs::read_to_string(&path)) {
+            scratch.write(&format!("td-tp/{}", name.to_string_lossy()), &text);
+        }
+    }
+    let quick = || {
+        let output = scratch.reproduce(&["./td-tp", "--trust", "--only", "T-CLM01-kernel"]);
+        let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        (output.status.code(), said.concat())
+    };
+    let (code, said) = quick();
+    if said.contains("untestable  ") {
+        return eprintln!("skipped: an ensemble on record: {said}");
+    }
+    let same = "1 ensemble on record: the first member of each gave the same digits again";
+    assert!(code == Some(0) && said.contains(same), "{code:?}: {said}");
+    let text = scratch.read("td-tp/ensembles.csv");
+    let at = text.find("two-threads:fifo").expect("the ensemble");
+    let digit = at + text[at..].find("\"\"members\"\":\"\"").expect("its members") + 14;
+    let other = if &text[digit..=digit] == "1" { "2" } else { "1" };
+    let changed = format!("{}{other}{}", &text[..digit], &text[digit + 1..]);
+    scratch.write("td-tp/ensembles.csv", &changed);
+    let (code, said) = quick();
+    let words = "not as on record:\n  td-tp: not the same again: switches of two-threads:fifo";
+    assert!(code == Some(4) && said.contains(words), "{code:?}: {said}");
+}

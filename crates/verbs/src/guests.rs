@@ -65,6 +65,10 @@ pub struct GuestArguments {
     /// heap, data, span, interleave; a wrong name lists what each is [default: all]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = Kind::from_str)]
     nudge: Vec<Kind>,
+    /// Run only the first member of each ensemble, and once: a third of the time, for numbers that a
+    /// record is held against
+    #[arg(long, conflicts_with = "ensemble")]
+    first_member: bool,
     /// Take exactly the inputs of this lock file, by their hashes: the kernel, QEMU, its plugin, the
     /// runner and schedulers; `-o DIR` writes DIR/inputs.lock
     #[arg(long, value_name = "FILE")]
@@ -125,6 +129,7 @@ impl GuestArguments {
                 changes: changes.clone(),
                 functions: self.functions.is_some(),
                 nudges: nudges.clone(),
+                is_first_member: self.first_member,
                 lock: lock.clone(),
                 origin: command.map(|command| command.origin(directory)).unwrap_or_default(),
                 kept: output.map(|output| output.join(SCHEDULERS)),

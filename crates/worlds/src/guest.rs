@@ -67,6 +67,9 @@ pub struct GuestSettings {
     pub functions: bool,
     /// What members of an ensemble differ by.
     pub nudges: Nudges,
+    /// Whether only the first member of an ensemble runs, and once: for numbers that a record is
+    /// held against.
+    pub is_first_member: bool,
     /// What its guests must be made of, if that is given.
     pub lock: Option<Arc<InputLock>>,
     /// Where the files of a command come from.
@@ -186,8 +189,10 @@ impl GuestWorld {
             let at = purposes.place(purpose);
             let jobs = self.jobs_of(session, driver.class(), calibrated)?;
             // The members of one state differ by their jobs alone: one of them proves it.
-            let is_repeated = session.member.is_none_or(|member| member == 1);
-            let drawn = session.member.filter(|_| !calibrated && cpus > 1);
+            let member = self.member(session);
+            let is_repeated =
+                !self.settings.is_first_member && member.is_none_or(|member| member == 1);
+            let drawn = member.filter(|_| !calibrated && cpus > 1);
             let interleave = drawn
                 .map(|_| self.settings.nudges.interleave(session.seed, self.settings.interleave));
             // A program may leave files behind: each of its jobs begins with the saved state.
@@ -223,7 +228,7 @@ impl GuestWorld {
             let is_traced = is_command && self.settings.has_events;
             let traced = if is_traced { runs.next().map(|(_, proved)| proved) } else { None };
             let (settled, identity) = (settled[guest].clone(), identities[guest].clone());
-            let nudges = session.member.filter(|_| !calibrated);
+            let nudges = self.member(session).filter(|_| !calibrated);
             let nudges = nudges.map(|_| self.nudges(session.trial.program));
             let blamed = driver.clone();
             let (is_alone, made) = (driver.is_sched_ext(), || {
@@ -247,6 +252,11 @@ impl GuestWorld {
             Some(found) if driver.is_sched_ext() => driver.require(&found.kernel),
             _ => Ok(()),
         }
+    }
+
+    /// The number of the member of an ensemble that a session is.
+    fn member(&self, session: &Session<'_>) -> Option<u64> {
+        session.member.or(self.settings.is_first_member.then_some(1))
     }
 
     /// What members of an ensemble of `program` differ by.
@@ -337,7 +347,7 @@ impl GuestWorld {
             jobs.into_iter().chain(switching).collect()
         };
         let interleave = (trial.cpus > 1).then_some(self.settings.interleave);
-        let nudge = match session.member {
+        let nudge = match self.member(session) {
             None => Nudge::default(),
             Some(member) if calibrated => {
                 Nudge { start_ns: (member - 1) * LATER.0, ..Nudge::default() }
@@ -366,7 +376,7 @@ impl World for GuestWorld {
                          policies by name, which decide in user space",
             workloads: "workloads of tasks, as yield:8, hackbench:1 or a file with [[task]]s, and \
                         commands behind --",
-            ensemble: 16,
+            ensemble: if self.settings.is_first_member { 1 } else { 16 },
         }
     }
 
@@ -524,13 +534,14 @@ impl World for GuestWorld {
     fn inputs(&self) -> String {
         let GuestSettings { settle, nodes, interleave, changes, nudges, shape, memory, .. } =
             &self.settings;
+        let member = if self.settings.is_first_member { ", the first member" } else { "" };
         let shape = shape.as_ref().map_or(String::new(), |shape| format!(", {shape:?}"));
         let memory =
             if *memory == MEMORY { String::new() } else { format!(", memory {memory} MiB") };
         let settle = settle.0;
         format!(
             "settle {settle}, {nodes} nodes, interleave {interleave}, nudges \
-             {nudges}{changes}{shape}{memory}, plugins {}",
+             {nudges}{member}{changes}{shape}{memory}, plugins {}",
             qemu::plugins_sha256()
         )
     }
@@ -548,7 +559,11 @@ impl World for GuestWorld {
         if trials.iter().any(|trial| matches!(trial.program, Program::Yields(..))) {
             text += "Instructions per yield, one virtual CPU\n";
         }
-        text += "Booted twice, the first run of each candidate in both boots: the same bytes\n";
+        text += if self.settings.is_first_member {
+            "The first member of each ensemble, run once: hold it against a record\n"
+        } else {
+            "Booted twice, the first run of each candidate in both boots: the same bytes\n"
+        };
         if self.has_members {
             let mut kinds: Vec<String> =
                 trials.iter().map(|trial| self.nudges(trial.program).to_string()).collect();

@@ -21,7 +21,7 @@ fn a_run_for_each_value_and_seed() {
             && why.contains("give a whole number"),
         "{why}"
     );
-    let full = data.replicates(Settings { quick: false, seed: 7 });
+    let full = data.replicates(Settings { quick: false, seed: 7, ..Settings::default() });
     assert_eq!((full.len(), full[0].len()), (2, 3));
     assert_eq!(full[1][0].key(), "schedlab compare yield:2 --policy cfs --seed 8");
     assert_eq!(
@@ -29,7 +29,7 @@ fn a_run_for_each_value_and_seed() {
         [2.0, 8.5, 2.0],
         "a word is placed by its position"
     );
-    let quick = data.replicates(Settings { quick: true, seed: 1 });
+    let quick = data.replicates(Settings { quick: true, seed: 1, ..Settings::default() });
     assert_eq!(
         quick,
         [vec![Run {
@@ -38,7 +38,7 @@ fn a_run_for_each_value_and_seed() {
         }]]
     );
     let of_program = command("name = 'y'\nrun = 'compare --on host -- sh x.sh'")
-        .replicates(Settings { quick: true, seed: 1 });
+        .replicates(Settings { quick: true, seed: 1, ..Settings::default() });
     assert_eq!(of_program[0][0].key(), "schedlab compare --on host --seed 1 -- sh x.sh");
     for (text, key) in [
         ("name = 'y'\nrun = 'compare yield:{x}'", "run"),
@@ -62,14 +62,14 @@ fn a_quick_run_says_what_it_leaves_out() {
     let binding: Binding = toml::from_str("command = 'y'\nmetric = 'cpu_share'").unwrap();
     let folder = Folder::find("pslist").unwrap();
     let why = |quick| {
-        let settings = Settings { quick, seed: 1 };
-        Measured::new(&long, &folder, settings).curves(&binding).unwrap_err()
+        let settings = Settings { quick, seed: 1, ..Settings::default() };
+        Measured::new(&long, &folder, &Ensembles::default(), settings).curves(&binding).unwrap_err()
     };
     assert_eq!(
         [why(true), why(false)],
         ["only --full measures it: it takes an hour", "was not run"]
     );
-    assert!(long[0].replicates(Settings { quick: true, seed: 1 }).is_empty());
+    assert!(long[0].replicates(Settings { quick: true, seed: 1, ..Settings::default() }).is_empty());
 }
 
 #[test]

@@ -99,7 +99,10 @@ impl Booted<'_> {
         let summary = summary.filter(|_| self.guest().cpus <= VALIDATED);
         let resolution = self.guest().lockstep.map_or(Nanos::ZERO, Lockstep::resolution);
         let rows = rows.into_iter().map(|row| resolved(row, resolution)).collect();
-        let (random, repeats) = (self.session.member.is_some(), self.proved.repeats);
+        let random = self.session.member.is_some();
+        // A first member alone is proved by the record that it is held against.
+        let is_alone = self.nudges.is_some() && !random;
+        let repeats = self.proved.repeats + u32::from(is_alone);
         Run { rows, random, repeats, summary, resolution, ..Run::default() }
     }
 
