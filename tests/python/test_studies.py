@@ -20,14 +20,15 @@ def test_pages_are_up_to_date(root):
 def test_a_changed_record_and_a_wrong_source_are_seen(root, tmp_path):
     for name in STUDIES:
         (tmp_path / "papers" / name).mkdir(parents=True)
-        for file in ("claims.toml", "record.csv", "teaching.toml"):
+        for file in ("claims.toml", "record.csv", "teaching.toml", "verdicts.md"):
             shutil.copy(root / "papers" / name / file, tmp_path / "papers" / name)
     shutil.copytree(root / "docs/studies", tmp_path / "docs/studies")
     assert check(root, tmp_path).returncode == 0
     record = tmp_path / "papers/td-tp/record.csv"
     record.write_text(record.read_text().replace(",holds,", ",does-not-hold,", 1))
     done = check(root, tmp_path)
-    assert done.returncode == 4 and "docs/studies/td-tp.md" in done.stderr, done.stderr
+    assert done.returncode == 4, done.stderr
+    assert "docs/studies/td-tp.md" in done.stderr and "papers/td-tp/verdicts.md" in done.stderr, done.stderr
     told = tmp_path / "papers/pslist/teaching.toml"
     told.write_text(told.read_text().replace('ours = "{', 'ours = "{X-', 1))
     done = check(root, tmp_path)
