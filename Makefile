@@ -1,9 +1,9 @@
-# schedlab: `make lab` shows it, `make test` checks it, `make bench` measures it.
+# schedlab: `make lab` shows it, `make test` checks it, `make bench` measures it, `make kernel` runs a kernel on it.
 
 # Quick to build: not optimised, and without papers, Parquet and the runner of this machine and guests.
 LAB := target/lab/schedlab
 
-.PHONY: lab test bench docs install clean
+.PHONY: lab test bench kernel docs install clean
 
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
@@ -22,6 +22,10 @@ test: ## everything that CI runs
 bench: ## measure, print, judge nothing
 	@tools/setup bench
 	tools/bench
+
+kernel: ## build the teaching kernel, and run it on a Cortex-M, a RISC-V and an x86 machine in QEMU (docs/kernel.md)
+	cargo build --release --locked -p schedlab
+	tools/kernel
 
 docs: ## measure the quick figures of the documents again, and fill all of them in
 	cargo build --release --locked -p schedlab
