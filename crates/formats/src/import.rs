@@ -1,7 +1,7 @@
-//! Reads recordings of Linux, `perf script` text or `perf.data`, as a stream of events.
+//! Reads recordings of Linux, `perf script` text, `perf.data` or `trace.dat`, as a stream of events.
 //!
 //! The events go to the same [`Observer`]s as those of a simulation; memory grows with the number
-//! of tasks, not of events. The format is recognised by content, and both formats may be compressed
+//! of tasks, not of events. The format is recognised by content, and all formats may be compressed
 //! with zstd. A bad file gives an [`Error`] with the place and the next step. A recording is
 //! imported completely or not at all.
 //!
@@ -29,6 +29,7 @@
     clippy::arithmetic_side_effects
 )]
 
+mod bytes;
 mod error;
 mod input;
 mod perf_data;
@@ -38,6 +39,9 @@ mod recorder;
 mod recording;
 mod report;
 mod tasks;
+mod trace_dat;
+mod tracepoint;
+mod tracing_data;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -151,6 +155,10 @@ pub fn read(
         Content::PerfData(source) => {
             recorder.report.format = Format::PerfData;
             perf_data::read(&source, &mut recorder)
+        }
+        Content::TraceDat(source) => {
+            recorder.report.format = Format::TraceDat;
+            trace_dat::read(&source, &mut recorder)
         }
     };
     outcome

@@ -10,6 +10,9 @@ use proptest::prelude::*;
 static TEXT: LazyLock<Vec<u8>> =
     LazyLock::new(|| contents("sort.perf-script.txt.zst")[..20_000].to_vec());
 static PERF_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| contents("sort-z.perf.data"));
+static TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.6.trace.dat.zst"));
+/// Up to the addresses of functions, which nobody reads, and from the options behind them on.
+static PACKED_TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.7.trace.dat.zst"));
 static PLAIN_PERF_DATA: LazyLock<Vec<u8>> =
     LazyLock::new(|| contents("sort-callchain.perf.data.zst"));
 
@@ -86,5 +89,19 @@ proptest! {
         let from_the_end: Vec<_> =
             changes.iter().map(|(share, bytes)| (1.0 - share, bytes.clone())).collect();
         let _ = import_bytes(&changed(&PERF_DATA, &from_the_end));
+    }
+
+    #[test]
+    fn real_trace_dat_changed(changes in prop::collection::vec(change(), 1..6)) {
+        let _ = import_bytes(&changed(&TRACE_DAT, &changes));
+        // Nine tenths of version 7 are addresses of functions, which nobody reads.
+        let ends: Vec<_> = changes
+            .iter()
+            .map(|(share, bytes)| {
+                let share = if *share < 0.5 { share * 0.004 } else { 0.99 + share * 0.01 };
+                (share, bytes.clone())
+            })
+            .collect();
+        let _ = import_bytes(&changed(&PACKED_TRACE_DAT, &ends));
     }
 }

@@ -50,9 +50,12 @@ fn an_empty_file_is_refused_compressed_or_not() {
 #[test]
 fn binary_data_and_other_formats_are_refused() {
     let junk: Vec<u8> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    assert_says(&complaint(&junk), &["binary data", "`perf script` text or perf.data"]);
+    assert_says(
+        &complaint(&junk),
+        &["binary data", "expected a recording of schedlab, perf.data, trace.dat"],
+    );
     assert_says(&complaint(b"\x1f\x8b\x08\x00rest"), &["gzip", "decompress"]);
-    assert_says(&complaint(b"\x17\x08\x44tracing6"), &["trace.dat", "perf"]);
+    assert_says(&complaint(b"\x17\x08\x44tracing6"), &["cut off", "its description ends"]);
     assert_says(
         &complaint(b"just some text\nin lines\n"),
         &[":1: not a line of `perf script`: `just some text`"],
@@ -230,6 +233,26 @@ fn perf_data_cut_anywhere_is_refused() {
         assert!(matches!(error.problem, Problem::Truncated(_)), "{length}: {error}");
         assert!(matches!(error.place, Place::Byte(_)), "{length}: {error}");
     }
+}
+
+#[test]
+fn a_trace_dat_is_read_completely_or_not_at_all() {
+    for name in ["ls.6.trace.dat.zst", "ls.7.trace.dat.zst"] {
+        let whole = contents(name);
+        let step = if name.contains(".7.") { 20_011 } else { 501 };
+        for length in (11..whole.len()).step_by(step).chain([whole.len() - 1]) {
+            // Behind the events lie texts that nobody needs.
+            if let Ok(imported) = import_bytes(&whole[..length]) {
+                assert_eq!((imported.events.len(), length > whole.len() - 4096), (217, true));
+                continue;
+            }
+            let message = complaint(&whole[..length]);
+            let says = ["cut off", "cannot be used", "no scheduling events", "damaged"];
+            assert!(says.iter().any(|why| message.contains(why)), "{name}, {length}: {message}");
+        }
+    }
+    let version = [b"\x17\x08\x44tracing8\0".as_slice(), &[0; 64]].concat();
+    assert_says(&complaint(&version), &["version 8", "versions 6 and 7"]);
 }
 
 #[test]

@@ -55,6 +55,75 @@ fn text_and_perf_data_of_one_recording_give_the_same_events() {
     }
 }
 
+/// `trace-cmd report -t` printed the text out of version 7; version 6 is trace-cmd's conversion.
+#[test]
+fn a_trace_dat_of_each_version_gives_the_events_that_trace_cmd_prints() {
+    let text = import(&data("ls.report.txt.zst")).unwrap();
+    assert_eq!((text.events.len(), text.recording.cpus), (217, 2));
+    for name in ["ls.6.trace.dat.zst", "ls.7.trace.dat.zst"] {
+        let plain = contents(name);
+        for binary in [import(&data(name)).unwrap(), import_bytes(&plain).unwrap()] {
+            assert_eq!(without_context(binary.kinds()), text.kinds(), "{name}");
+            let places = |imported: &import_support::Imported| -> Vec<(Time, CpuId)> {
+                imported.events.iter().map(|event| (event.time, event.cpu)).collect()
+            };
+            assert_eq!(places(&binary), places(&text), "{name}");
+            let (text, binary) = (&text.recording, &binary.recording);
+            assert_eq!((binary.cpus, binary.duration), (text.cpus, text.duration), "{name}");
+            assert_eq!(binary.report.format, Format::TraceDat);
+            assert_eq!(binary.report.wake_contexts.unknown, 0, "{name}");
+            assert_eq!(binary.report.lost, 0);
+        }
+    }
+}
+
+/// A page says that events before it are missing, and how many.
+#[test]
+fn a_trace_dat_with_missing_events_says_how_many() {
+    let mut bytes = contents("ls.6.trace.dat.zst");
+    // The second page of the second CPU: behind it lies the number.
+    let page = bytes.len() - 4096;
+    let commit = u64::from_le_bytes(bytes[page + 8..page + 16].try_into().unwrap());
+    let end = page + 16 + commit as usize;
+    bytes[page + 8..page + 16].copy_from_slice(&(commit | 3 << 30).to_le_bytes());
+    bytes[end..end + 8].copy_from_slice(&7u64.to_le_bytes());
+    let file = import_support::Temporary::new(&bytes);
+    let refused = import(&file.0).err().unwrap().to_string();
+    assert!(refused.contains("7 events were lost while recording"), "{refused}");
+    let allowed = import_with(&file.0, &Options { allow_lost: true, ..Options::default() });
+    assert_eq!(allowed.unwrap().recording.report.lost, 7);
+}
+
+/// Without `sched_waking` the wakeup stands for it, and the report says what that means.
+#[test]
+fn a_wakeup_without_a_waking_is_one() {
+    let whole = import_bytes(&contents("ls.report.txt.zst")).unwrap();
+    let text = String::from_utf8(contents("ls.report.txt.zst")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("sched_waking:")).collect();
+    let late = import_bytes((lines.join("\n") + "\n").as_bytes()).unwrap();
+    let of = |imported: &import_support::Imported| -> Vec<(EventKind, Time)> {
+        let waking = |kind: &EventKind| matches!(kind, EventKind::SchedWaking { .. });
+        let all = imported.events.iter().filter(|event| waking(&event.kind));
+        all.map(|event| (event.kind, event.time)).collect()
+    };
+    let (whole, late_ones) = (of(&whole), of(&late));
+    assert_eq!((whole.len(), late_ones.len()), (41, 41));
+    let task = |kind: EventKind| match kind {
+        EventKind::SchedWaking { task, .. } => task,
+        _ => unreachable!(),
+    };
+    let mut delays: Vec<u64> = Vec::new();
+    for (kind, time) in &whole {
+        let mut own = late_ones.iter().filter(|(of, at)| task(*of) == task(*kind) && at >= time);
+        delays.push(own.next().unwrap().1.0 - time.0);
+    }
+    delays.sort_unstable();
+    assert!(delays[0] > 0 && delays[20] < 100_000, "{delays:?}");
+    let report = late.recording.report;
+    assert_eq!((report.late_wakings, report.events.waking), (41, 0));
+    assert!(report.to_string().contains("41 wakeups have no sched_waking"), "{report}");
+}
+
 #[test]
 fn every_choice_of_columns_gives_the_same_events() {
     let expected = import(&data("sort.perf-script.txt.zst")).unwrap();

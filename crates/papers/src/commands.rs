@@ -210,7 +210,9 @@ impl CommandData {
 
     /// A run for each value of the axis.
     fn runs(&self, quick: bool) -> Vec<Run> {
-        let runs = |quick: bool| self.replicates(Settings { quick, seed: 1, ..Settings::default() }).into_iter().next();
+        let runs = |quick: bool| {
+            self.replicates(Settings { quick, seed: 1, ..Settings::default() }).into_iter().next()
+        };
         runs(quick).unwrap_or_default()
     }
 
@@ -586,7 +588,8 @@ impl<'a> Measured<'a> {
 
     /// A quick run takes what is on record whole.
     fn settings_of(&self, command: &CommandData) -> Settings {
-        let quick = self.settings.quick && !command.is_on_record(self.ensembles, self.settings.seed);
+        let quick =
+            self.settings.quick && !command.is_on_record(self.ensembles, self.settings.seed);
         Settings { quick, ..self.settings }
     }
 

@@ -177,11 +177,9 @@ impl Paper {
     /// The claims and figures among `only` with a number that only a full run measures.
     pub fn needs_full(&self, only: &[String]) -> Vec<&str> {
         let is_left_out = |binding: &Binding| match binding {
-            Binding::Command(binding) => self
-                .experiments
-                .command
-                .iter()
-                .any(|command| command.name == binding.command && command.needs_full(&self.ensembles)),
+            Binding::Command(binding) => self.experiments.command.iter().any(|command| {
+                command.name == binding.command && command.needs_full(&self.ensembles)
+            }),
             _ => false,
         };
         let claims = self.claims.iter().map(|claim| (claim.id.as_str(), &claim.bindings));

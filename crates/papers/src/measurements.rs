@@ -136,7 +136,9 @@ impl<'a> Measurements<'a> {
                 Again::OtherGuests(why) => {
                     others.push(format!("the guests are not those on record: {why}: `{run}`"));
                 }
-                Again::Differs(why) => differing.push(format!("not the same again: {why}: `{run}`")),
+                Again::Differs(why) => {
+                    differing.push(format!("not the same again: {why}: `{run}`"))
+                }
             }
         }
         let count = (same > 0).then(|| {

@@ -153,10 +153,9 @@ impl Reproduce {
         }
         match surprises.as_slice() {
             [] => Ok(()),
-            surprises => Err(Error::Check(format!(
-                "not as on record:\n  {}",
-                surprises.join("\n  ")
-            ))),
+            surprises => {
+                Err(Error::Check(format!("not as on record:\n  {}", surprises.join("\n  "))))
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use zstd::stream::read::Decoder;
 
 use super::Progress;
 use super::error::{Error, MOST_UNPACKED, Place, Problem};
+use super::tracing_data::MAGIC;
 
 /// The number of bytes that decide the format.
 const SAMPLE: usize = 4096;
@@ -32,6 +33,7 @@ pub(super) enum Content<'a> {
     Text(Box<dyn Read + 'a>),
     Recording(Box<dyn Read + 'a>),
     PerfData(Source<'a>),
+    TraceDat(Source<'a>),
 }
 
 impl<'a> Input<'a> {
@@ -60,10 +62,13 @@ impl<'a> Input<'a> {
             What::Nothing => Err(Problem::Empty),
             What::Text => Ok(Input { compressed, content: Content::Text(reader) }),
             What::Recording => Ok(Input { compressed, content: Content::Recording(reader) }),
-            What::PerfData => Ok(Input {
-                compressed,
-                content: Content::PerfData(Source { path: path.to_owned(), compressed, progress }),
-            }),
+            what @ (What::PerfData | What::TraceDat) => {
+                let source = Source { path: path.to_owned(), compressed, progress };
+                let is_perf = matches!(what, What::PerfData);
+                let content =
+                    if is_perf { Content::PerfData(source) } else { Content::TraceDat(source) };
+                Ok(Input { compressed, content })
+            }
             What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
         }
     }
@@ -236,21 +241,22 @@ enum What {
     Text,
     Recording,
     PerfData,
+    TraceDat,
     Other(&'static str),
 }
 
 fn what_is(sample: &[u8]) -> What {
-    let known: [(&[u8], &'static str); 6] = [
+    let known: [(&[u8], &'static str); 5] = [
         (b"\x1f\x8b", "gzip data (decompress it first)"),
         (b"\xfd7zXZ", "xz data (decompress it first)"),
         (b"BZh", "bzip2 data (decompress it first)"),
         (b"\x28\xb5\x2f\xfd", "zstd data within zstd data (decompress it once)"),
-        (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd (record with perf instead)"),
         (b"PERFFILE", "a perf.data of before Linux 3.0"),
     ];
     match sample {
         [] => What::Nothing,
         _ if sample.starts_with(&recording::MAGIC) => What::Recording,
+        _ if sample.starts_with(MAGIC) => What::TraceDat,
         _ if sample.starts_with(b"PERFILE2") || sample.starts_with(b"2ELIFREP") => What::PerfData,
         _ if let Some((_, name)) = known.iter().find(|(magic, _)| sample.starts_with(magic)) => {
             What::Other(name)

@@ -1,33 +1,30 @@
 //! Reads the file that `perf record` writes.
 
 mod attribute;
-mod bytes;
 mod calls;
 mod descriptors;
 mod layout;
 mod records;
 mod rounds;
 mod sample;
-mod tracepoint;
-mod tracing_data;
 
 use std::io::{Seek, SeekFrom};
 
 use schedsim::admission::CpuNumber;
 use schedsim::trace::WakeContext;
 
+use super::bytes::Bytes;
 use super::error::{Place, Problem};
 use super::input::{Announced, Source, read_problem};
 use super::record::{self, Current, count};
 use super::recorder::{Lost, Recorder};
+use super::tracepoint::{Field, context};
+use super::tracing_data::{Event, Events};
 use attribute::{Attribute, Attributes, Kind};
-use bytes::Bytes;
 use calls::{At, Calls};
 use layout::Layout;
 use records::Record;
 use rounds::{Rounds, Stamp};
-use tracepoint::Field;
-use tracing_data::{Event, Events};
 
 pub use descriptors::numbers as calls_used;
 
@@ -237,18 +234,6 @@ fn call(
     }
     calls.begins(at, number, arguments, recorder);
     Some(())
-}
-
-/// The context from `common_flags`, the kernel's `TRACE_FLAG_…` bits.
-fn context(flags: u64) -> WakeContext {
-    const HARDIRQ: u64 = 0x08;
-    const SOFTIRQ: u64 = 0x10;
-    const NMI: u64 = 0x40;
-    match flags {
-        _ if flags & (HARDIRQ | NMI) != 0 => WakeContext::Hardirq,
-        _ if flags & SOFTIRQ != 0 => WakeContext::Softirq,
-        _ => WakeContext::Task,
-    }
 }
 
 fn events(tracing_data: &[u8]) -> Result<Events, Problem> {

@@ -1,5 +1,5 @@
-//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs is
-//! similar and is read too.
+//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs and what
+//! `trace-cmd report` prints are similar and are read too.
 
 mod fields;
 mod header;
@@ -82,6 +82,10 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
         recorder.lose(Lost::Records(lost));
         return Ok(());
     }
+    // The first line of `trace-cmd report`.
+    if let Some((cpus, b"")) = trimmed.strip_prefix(b"cpus=").and_then(number) {
+        return cpus_online(cpus, recorder);
+    }
     if in_callchain && text[0] == b' ' && is_source_line(trimmed) {
         return Ok(());
     }
@@ -130,11 +134,13 @@ fn is_source_line(text: &[u8]) -> bool {
 fn comment(text: &[u8], recorder: &mut Recorder<'_>) -> Result<(), Problem> {
     let online =
         text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
-    if let Some((cpus, _)) = online {
-        recorder.cpus_online = Cpus::admit(cpus.into())
-            .map_err(|wrong| Problem::Range { what: "the number of CPUs", wrong })?
-            .get();
-    }
+    online.map_or(Ok(()), |(cpus, _)| cpus_online(cpus, recorder))
+}
+
+fn cpus_online(cpus: u64, recorder: &mut Recorder<'_>) -> Result<(), Problem> {
+    recorder.cpus_online = Cpus::admit(cpus.into())
+        .map_err(|wrong| Problem::Range { what: "the number of CPUs", wrong })?
+        .get();
     Ok(())
 }
 

@@ -99,7 +99,16 @@ impl<'a> Recorder<'a> {
             }
             Sched::Wakeup { task, target } => {
                 self.see(target);
-                EventKind::SchedWakeup { task: self.tasks.id(&task), target }
+                let task = self.tasks.id(&task);
+                if self.report.events.waking == 0 {
+                    // Nobody recorded when it began to wake: this is the first that is known.
+                    count(&mut self.report.late_wakings);
+                    let context = record.context;
+                    self.report.wake_contexts.count(context);
+                    let waking = EventKind::SchedWaking { task, target, context };
+                    self.trace.push(time, record.cpu, waking);
+                }
+                EventKind::SchedWakeup { task, target }
             }
             Sched::WakeupNew { task, target } => {
                 self.see(target);

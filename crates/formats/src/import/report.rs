@@ -34,6 +34,8 @@ pub struct Report {
     pub start: Nanos,
     /// The number of pids that more than one task used.
     pub pids_reused: u64,
+    /// The number of wakings that were not recorded, for which the wakeup stands.
+    pub late_wakings: u64,
     /// What the recorder measured about itself and the machine, as lines.
     pub measured: Vec<String>,
     /// Warnings, as sentences.
@@ -87,6 +89,14 @@ impl Report {
                 self.wake_contexts.unknown
             ));
         }
+        if self.late_wakings > 0 {
+            warnings.push(format!(
+                "{} wakeups have no sched_waking before them: sched_wakeup stands for it, so that \
+                 wakeup latencies are shorter than they were by what a wakeup takes, and one from \
+                 another CPU seems to come from the CPU that it is for; record sched_waking, too",
+                self.late_wakings
+            ));
+        }
         if self.events.switch == 0 {
             warnings.push("no sched_switch was recorded: running times are unknown".to_owned());
         }
@@ -126,6 +136,8 @@ pub enum Format {
     PerfScript,
     /// The file that `perf record` writes.
     PerfData,
+    /// The file that `trace-cmd record` writes.
+    TraceDat,
     /// The file of schedlab's own recorder.
     Recording,
 }
@@ -135,6 +147,7 @@ impl fmt::Display for Format {
         f.pad(match self {
             Format::PerfScript => "perf script text",
             Format::PerfData => "perf.data",
+            Format::TraceDat => "trace.dat",
             Format::Recording => "schedlab recording",
         })
     }

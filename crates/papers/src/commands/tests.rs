@@ -69,7 +69,9 @@ fn a_quick_run_says_what_it_leaves_out() {
         [why(true), why(false)],
         ["only --full measures it: it takes an hour", "was not run"]
     );
-    assert!(long[0].replicates(Settings { quick: true, seed: 1, ..Settings::default() }).is_empty());
+    assert!(
+        long[0].replicates(Settings { quick: true, seed: 1, ..Settings::default() }).is_empty()
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The events of a file: their kinds and the column offsets of their samples.
 
-use super::bytes::Bytes;
 use super::sample::Columns;
-use super::tracing_data::Events;
+use crate::import::bytes::Bytes;
+use crate::import::tracing_data::Events;
 
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u64 = 2;

@@ -9,8 +9,8 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use schedsim::admission::Cpus;
 
-use super::bytes::Bytes;
 use super::damaged;
+use crate::import::bytes::Bytes;
 use crate::import::error::{Place, Problem};
 use crate::import::input::{Pieces, read_problem};
 

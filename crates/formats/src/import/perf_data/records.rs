@@ -5,9 +5,9 @@ use std::io::Read;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::bytes::Bytes;
 use super::damaged;
 use super::layout::Section;
+use crate::import::bytes::Bytes;
 use crate::import::error::{Place, Problem};
 use crate::import::input::read_problem;
 

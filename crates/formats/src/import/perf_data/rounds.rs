@@ -7,7 +7,7 @@
 
 use std::mem;
 
-use super::bytes::Bytes;
+use crate::import::bytes::Bytes;
 use crate::import::record::Current;
 use schedsim::CpuId;
 

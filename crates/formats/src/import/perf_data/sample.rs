@@ -1,6 +1,6 @@
 //! Reads the columns of a sample that an import needs.
 
-use super::bytes::Bytes;
+use crate::import::bytes::Bytes;
 
 /// The bits of `sample_type`, in the order of their columns. Each of these columns has 8 bytes.
 const WORDS: [u64; 9] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD];

@@ -7,7 +7,19 @@ use schedsim::CpuId;
 
 use super::bytes::Bytes;
 use crate::import::record::{self, NamedTask, Sched, Tracepoint, prev_state};
-use schedsim::trace::PrevState;
+use schedsim::trace::{PrevState, WakeContext};
+
+/// The context from `common_flags`, the kernel's `TRACE_FLAG_…` bits.
+pub(super) fn context(flags: u64) -> WakeContext {
+    const HARDIRQ: u64 = 0x08;
+    const SOFTIRQ: u64 = 0x10;
+    const NMI: u64 = 0x40;
+    match flags {
+        _ if flags & (HARDIRQ | NMI) != 0 => WakeContext::Hardirq,
+        _ if flags & SOFTIRQ != 0 => WakeContext::Softirq,
+        _ => WakeContext::Task,
+    }
+}
 
 /// The location of a field in a tracepoint's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! The tracepoint descriptions that perf copies from the kernel into each perf.data.
+//! The tracepoint descriptions that perf and trace-cmd copy from the kernel into each of their files.
 
 use std::collections::HashMap;
 
@@ -42,21 +42,17 @@ impl Events {
     /// the ring buffer's page and event header, and of ftrace's own events; then, for each system,
     /// the `format` file of each tracepoint.
     pub fn parse(data: &[u8]) -> Option<Self> {
-        let mut rest = Rest { data: data.strip_prefix(b"\x17\x08\x44tracing")?, big_endian: false };
+        let mut rest = Rest::new(data.strip_prefix(MAGIC)?, false);
         rest.text()?;
         rest.big_endian = rest.take(1)? == [1];
         rest.take(1 + 4)?;
-        for name in ["header_page", "header_event"] {
-            if rest.text()? != name {
-                return None;
-            }
-            let size = rest.number(8)?;
-            rest.take(size)?;
-        }
-        for _ in 0..rest.number(4)? {
-            let size = rest.number(8)?;
-            rest.take(size)?;
-        }
+        rest.header_page()?;
+        rest.own_events()?;
+        Events::read(&mut rest)
+    }
+
+    /// Parses the part with the systems and their tracepoints.
+    pub fn read(rest: &mut Rest<'_>) -> Option<Self> {
         let mut events = Events { events: Vec::new(), by_id: Vec::new() };
         for _ in 0..rest.number(4)? {
             let system = rest.text()?;
@@ -139,26 +135,54 @@ fn field(line: &str) -> Option<(&str, Field)> {
     (offset < 1 << 16 && size < 1 << 16).then_some((name, Field { offset, size, kind }))
 }
 
-/// The unread part of the section.
-struct Rest<'a> {
-    data: &'a [u8],
-    big_endian: bool,
+/// What such data begins with; a `trace.dat`, too.
+pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// The unread part of the data.
+#[derive(Clone, Copy)]
+pub(super) struct Rest<'a> {
+    pub data: &'a [u8],
+    pub big_endian: bool,
 }
 
 impl<'a> Rest<'a> {
-    fn take(&mut self, size: usize) -> Option<&'a [u8]> {
+    pub fn new(data: &'a [u8], big_endian: bool) -> Self {
+        Rest { data, big_endian }
+    }
+
+    /// The format of the ring buffer's page; the one of its events is always the same.
+    pub fn header_page(&mut self) -> Option<&'a str> {
+        let mut parts = ["header_page", "header_event"].map(|name| {
+            let is_there = self.text()? == name;
+            let size = self.number(8)?;
+            self.take(size).filter(|_| is_there)
+        });
+        parts[1]?;
+        std::str::from_utf8(parts[0].take()?).ok()
+    }
+
+    /// Passes over the formats of ftrace's own events.
+    pub fn own_events(&mut self) -> Option<()> {
+        for _ in 0..self.number(4)? {
+            let size = self.number(8)?;
+            self.take(size)?;
+        }
+        Some(())
+    }
+
+    pub fn take(&mut self, size: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.data.split_at_checked(size)?;
         self.data = rest;
         Some(taken)
     }
 
-    fn number(&mut self, size: usize) -> Option<usize> {
+    pub fn number(&mut self, size: usize) -> Option<usize> {
         let big_endian = self.big_endian;
         usize::try_from(Bytes::new(self.take(size)?, big_endian).unsigned(0, size)?).ok()
     }
 
     /// A text that ends with a zero byte.
-    fn text(&mut self) -> Option<&'a str> {
+    pub fn text(&mut self) -> Option<&'a str> {
         let text = self.take(memchr::memchr(0, self.data)?)?;
         self.take(1)?;
         std::str::from_utf8(text).ok()
