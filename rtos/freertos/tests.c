@@ -70,11 +70,9 @@ static void suspends_itself(void *nothing)
 
 static BaseType_t delays_are_exact(void)
 {
-    static unsigned before[SLEEPERS];
     BaseType_t all_slept = pdTRUE;
     for (unsigned number = 0; number < SLEEPERS; number++) {
-        all_slept &= sleeps[number] != before[number];
-        before[number] = sleeps[number];
+        all_slept &= sleeps[number] > TICKS / 300;
     }
     return all_slept && late == 0;
 }
@@ -84,7 +82,7 @@ static BaseType_t far_delays_last(void)
     return woken_early == 0 && eTaskGetState(xTaskGetHandle("far 0")) == eBlocked && eTaskGetState(xTaskGetHandle("far 1")) == eBlocked;
 }
 
-/* What the kernel says of a state agrees with what the task does, and every task is in one list. */
+/* What the kernel says of a state agrees with what the task does, and every task is in one list. It holds the scheduler for several ticks, so it comes last. */
 static BaseType_t states_agree(void)
 {
     static TaskStatus_t tasks[128];
@@ -130,7 +128,7 @@ static BaseType_t timers_run(void)
 static struct {
     const char *name;
     BaseType_t (*passes)(void);
-    unsigned failed_at; /* The check, from 1; 0: none. */
+    BaseType_t failed;
 } tests[] = {
     {"AbortDelay", xAreAbortDelayTestTasksStillRunning, 0},
     {"BlockQ", xAreBlockingQueuesStillRunning, 0},
@@ -161,7 +159,7 @@ static struct {
     {"ours: far delays last", far_delays_last, 0},
     {"ours: states agree", states_agree, 0},
 };
-enum { TESTS = sizeof tests / sizeof tests[0] };
+enum { TESTS = sizeof tests / sizeof tests[0], OURS = TESTS - 3 };
 
 void vApplicationTickHook(void)
 {
@@ -184,13 +182,14 @@ static void check(void *nothing)
     for (unsigned round = 1; round <= CHECKS; round++) {
         xTaskDelayUntil(&last, PERIOD);
         for (unsigned test = 0; test < TESTS; test++) {
-            if (tests[test].passes() != pdTRUE && tests[test].failed_at == 0) {
-                tests[test].failed_at = round;
+            if (test >= OURS && round != CHECKS) {
+                break; /* They do not look at what happened since the last check, and disturb the others. */
             }
+            tests[test].failed |= tests[test].passes() != pdTRUE;
         }
     }
     for (unsigned test = 0; test < TESTS; test++) {
-        print(tests[test].name), print(tests[test].failed_at == 0 ? ",passed\n" : ",failed\n");
+        print(tests[test].name), print(!tests[test].failed ? ",passed\n" : ",failed\n");
     }
     leave(0);
 }
@@ -222,7 +221,7 @@ int main(void)
     vStartIntegerMathTasks(tskIDLE_PRIORITY);
     vStartMathTasks(tskIDLE_PRIORITY);
     start_ours();
-    xTaskCreate(check, "check", 4 * configMINIMAL_STACK_SIZE, NULL, configMAX_PRIORITIES - 1, NULL);
+    xTaskCreate(check, "check", 4 * configMINIMAL_STACK_SIZE, NULL, configMAX_PRIORITIES - 2, NULL);
     vCreateSuicidalTasks(tskIDLE_PRIORITY + 3);
     vTaskStartScheduler();
     return 4;

@@ -1,4 +1,5 @@
-//! Reads recordings of Linux, `perf script` text, `perf.data` or `trace.dat`, as a stream of events.
+//! Reads recordings of Linux, `perf script` text, `perf.data`, `trace.dat` or Perfetto's, as a stream
+//! of events.
 //!
 //! The events go to the same [`Observer`]s as those of a simulation; memory grows with the number
 //! of tasks, not of events. The format is recognised by content, and all formats may be compressed
@@ -34,6 +35,7 @@ mod error;
 mod input;
 mod perf_data;
 mod perf_script;
+mod perfetto;
 mod record;
 mod recorder;
 mod recording;
@@ -152,13 +154,13 @@ pub fn read(
             recorder.report.format = Format::Recording;
             recording::read(reader, &mut recorder)
         }
-        Content::PerfData(source) => {
-            recorder.report.format = Format::PerfData;
-            perf_data::read(&source, &mut recorder)
-        }
-        Content::TraceDat(source) => {
-            recorder.report.format = Format::TraceDat;
-            trace_dat::read(&source, &mut recorder)
+        Content::Pieces(format, source) => {
+            recorder.report.format = format;
+            match format {
+                Format::TraceDat => trace_dat::read(&source, &mut recorder),
+                Format::Perfetto => perfetto::read(&source, &mut recorder),
+                _ => perf_data::read(&source, &mut recorder),
+            }
         }
     };
     outcome

@@ -13,6 +13,8 @@ static PERF_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| contents("sort-z.perf.dat
 static TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.6.trace.dat.zst"));
 /// Up to the addresses of functions, which nobody reads, and from the options behind them on.
 static PACKED_TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.7.trace.dat.zst"));
+static PERFETTO: LazyLock<[Vec<u8>; 2]> =
+    LazyLock::new(|| ["ls.plain.pftrace.zst", "ls.compact.pftrace.zst"].map(contents));
 static PLAIN_PERF_DATA: LazyLock<Vec<u8>> =
     LazyLock::new(|| contents("sort-callchain.perf.data.zst"));
 
@@ -89,6 +91,13 @@ proptest! {
         let from_the_end: Vec<_> =
             changes.iter().map(|(share, bytes)| (1.0 - share, bytes.clone())).collect();
         let _ = import_bytes(&changed(&PERF_DATA, &from_the_end));
+    }
+
+    #[test]
+    fn real_traces_of_perfetto_changed(changes in prop::collection::vec(change(), 1..6)) {
+        for bytes in &*PERFETTO {
+            let _ = import_bytes(&changed(bytes, &changes));
+        }
     }
 
     #[test]

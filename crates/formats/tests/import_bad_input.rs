@@ -236,6 +236,21 @@ fn perf_data_cut_anywhere_is_refused() {
 }
 
 #[test]
+fn a_trace_of_perfetto_is_cut_at_a_packet_or_refused() {
+    for name in ["ls.plain.pftrace.zst", "ls.compact.pftrace.zst"] {
+        let whole = contents(name);
+        for length in (1..whole.len()).step_by(97).chain([whole.len() - 1]) {
+            // A file of whole packets is one: Perfetto writes no end.
+            let Err(error) = import_bytes(&whole[..length]) else { continue };
+            let message = error.to_string();
+            let says =
+                ["cut off", "cannot be used", "no scheduling events", "binary data", "this is"];
+            assert!(says.iter().any(|why| message.contains(why)), "{name}, {length}: {message}");
+        }
+    }
+}
+
+#[test]
 fn a_trace_dat_is_read_completely_or_not_at_all() {
     for name in ["ls.6.trace.dat.zst", "ls.7.trace.dat.zst"] {
         let whole = contents(name);

@@ -77,6 +77,19 @@ fn a_trace_dat_of_each_version_gives_the_events_that_trace_cmd_prints() {
     }
 }
 
+/// Perfetto's own message classes wrote the file (tests/python/test_perfetto.py).
+#[test]
+fn a_trace_of_perfetto_gives_the_events_of_the_text() {
+    let text = import(&data("ls.report.txt.zst")).unwrap();
+    let plain = contents("ls.plain.pftrace.zst");
+    for binary in [import_bytes(&plain).unwrap(), import(&data("ls.plain.pftrace.zst")).unwrap()] {
+        assert_eq!(binary.events, text.events);
+        assert_eq!(binary.recording.report.format, Format::Perfetto);
+    }
+    let compact = import(&data("ls.compact.pftrace.zst")).unwrap();
+    assert_eq!((compact.events.len(), compact.recording.duration), (218, text.recording.duration));
+}
+
 /// A page says that events before it are missing, and how many.
 #[test]
 fn a_trace_dat_with_missing_events_says_how_many() {

@@ -58,8 +58,8 @@ use worlds::{By, Candidate, World};
                         not met, 6 not reproducible where it must be, 77 something needed is \
                         missing.")]
 pub struct Compare {
-    /// Built-in workloads, workload files (.toml), or recordings: perf.data, trace.dat, or the text of
-    /// `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd
+    /// Built-in workloads, workload files (.toml), or recordings: perf.data, trace.dat, Perfetto's, or
+    /// the text of `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd
     #[arg(value_name = "WORKLOAD", required_unless_present = "command", index = 1)]
     workload: Vec<OsString>,
     /// Another workload to run after the others; may be given several times
@@ -221,6 +221,10 @@ impl Compare {
     fn worlds(&self, caller: &Caller<'_>) -> Result<Vec<Box<dyn World>>, Error> {
         let mut worlds: Vec<Box<dyn World>> = Vec::new();
         let mut seen: Vec<Backend> = Vec::new();
+        if self.guests.is_first_member() && self.repetition.ensemble().is_some() {
+            let why = "--first-member runs one member of the usual ensemble: leave --ensemble out";
+            return Err(Error::Usage(why.to_string()));
+        }
         for on in &self.on {
             if seen.contains(on) {
                 return Err(Error::Usage("a world is named twice in --on".to_string()));

@@ -67,7 +67,7 @@ pub struct GuestArguments {
     nudge: Vec<Kind>,
     /// Run only the first member of each ensemble, and once: a third of the time, for numbers that a
     /// record is held against
-    #[arg(long, conflicts_with = "ensemble")]
+    #[arg(long)]
     first_member: bool,
     /// Take exactly the inputs of this lock file, by their hashes: the kernel, QEMU, its plugin, the
     /// runner and schedulers; `-o DIR` writes DIR/inputs.lock
@@ -157,6 +157,11 @@ impl GuestArguments {
             <[GuestSettings; 1]>::try_from(usual.guests.settings(None, None, None, None)?)
                 .map_err(|_| Error::Usage("give one kernel, as in \"6.18\"".to_string()))?;
         Ok(settings)
+    }
+
+    /// Whether only the first members of ensembles run.
+    pub fn is_first_member(&self) -> bool {
+        self.first_member
     }
 
     /// The names of the kernels.

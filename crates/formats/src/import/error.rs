@@ -84,8 +84,8 @@ pub enum Problem {
     Empty,
     /// It has another format.
     #[error(
-        "this is {0}; expected a recording of schedlab, perf.data, trace.dat, or the text of `perf script`, \
-         `trace-cmd report` or ftrace, plain or compressed with zstd"
+        "this is {0}; expected a recording of schedlab, perf.data, trace.dat, Perfetto's protobuf, or the text of \
+         `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd"
     )]
     NotATrace(String),
     /// The zstd stream is damaged.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use zstd::stream::read::Decoder;
 
-use super::Progress;
 use super::error::{Error, MOST_UNPACKED, Place, Problem};
+use super::perfetto;
 use super::tracing_data::MAGIC;
+use super::{Format, Progress};
 
 /// The number of bytes that decide the format.
 const SAMPLE: usize = 4096;
@@ -32,8 +33,8 @@ pub(super) struct Input<'a> {
 pub(super) enum Content<'a> {
     Text(Box<dyn Read + 'a>),
     Recording(Box<dyn Read + 'a>),
-    PerfData(Source<'a>),
-    TraceDat(Source<'a>),
+    /// Read in pieces.
+    Pieces(Format, Source<'a>),
 }
 
 impl<'a> Input<'a> {
@@ -62,12 +63,9 @@ impl<'a> Input<'a> {
             What::Nothing => Err(Problem::Empty),
             What::Text => Ok(Input { compressed, content: Content::Text(reader) }),
             What::Recording => Ok(Input { compressed, content: Content::Recording(reader) }),
-            what @ (What::PerfData | What::TraceDat) => {
+            What::Pieces(format) => {
                 let source = Source { path: path.to_owned(), compressed, progress };
-                let is_perf = matches!(what, What::PerfData);
-                let content =
-                    if is_perf { Content::PerfData(source) } else { Content::TraceDat(source) };
-                Ok(Input { compressed, content })
+                Ok(Input { compressed, content: Content::Pieces(format, source) })
             }
             What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
         }
@@ -240,8 +238,7 @@ enum What {
     Nothing,
     Text,
     Recording,
-    PerfData,
-    TraceDat,
+    Pieces(Format),
     Other(&'static str),
 }
 
@@ -256,11 +253,14 @@ fn what_is(sample: &[u8]) -> What {
     match sample {
         [] => What::Nothing,
         _ if sample.starts_with(&recording::MAGIC) => What::Recording,
-        _ if sample.starts_with(MAGIC) => What::TraceDat,
-        _ if sample.starts_with(b"PERFILE2") || sample.starts_with(b"2ELIFREP") => What::PerfData,
+        _ if sample.starts_with(MAGIC) => What::Pieces(Format::TraceDat),
+        _ if sample.starts_with(b"PERFILE2") || sample.starts_with(b"2ELIFREP") => {
+            What::Pieces(Format::PerfData)
+        }
         _ if let Some((_, name)) = known.iter().find(|(magic, _)| sample.starts_with(magic)) => {
             What::Other(name)
         }
+        _ if perfetto::is_one(sample) => What::Pieces(Format::Perfetto),
         _ if sample.contains(&0) => What::Other("binary data"),
         _ => What::Text,
     }

@@ -138,6 +138,8 @@ pub enum Format {
     PerfData,
     /// The file that `trace-cmd record` writes.
     TraceDat,
+    /// Perfetto's protobuf.
+    Perfetto,
     /// The file of schedlab's own recorder.
     Recording,
 }
@@ -148,6 +150,7 @@ impl fmt::Display for Format {
             Format::PerfScript => "perf script text",
             Format::PerfData => "perf.data",
             Format::TraceDat => "trace.dat",
+            Format::Perfetto => "Perfetto",
             Format::Recording => "schedlab recording",
         })
     }

@@ -202,7 +202,7 @@ const USUAL: u64 = 1 << 10;
 impl StateLetters {
     /// From the pairs `{ 0x0001, "S" }` in the tracepoint's print format; without them, as in Linux
     /// 4.14 and later.
-    fn parse(print_format: &str) -> Self {
+    pub fn parse(print_format: &str) -> Self {
         let pair = |text: &str| {
             let (bits, letter) = text.split_once('}')?.0.split_once(',')?;
             let bits = bits.trim();
@@ -230,7 +230,7 @@ impl StateLetters {
     }
 
     #[inline]
-    fn read(&self, state: u64) -> PrevState {
+    pub fn read(&self, state: u64) -> PrevState {
         let usual = usize::try_from(state).ok().and_then(|state| self.usual.get(state));
         usual.copied().unwrap_or_else(|| spelled(&self.pairs, state))
     }

@@ -39,6 +39,8 @@ struct Wakings {
     prio: Message,
     comm: Message,
     flags: Message,
+    /// Whether one says whether a task or an interrupt caused it.
+    has_contexts: bool,
     latest: u64,
 }
 
@@ -113,6 +115,7 @@ impl Bundle {
         wakings.prio.varint(u64::from(name.prio));
         wakings.comm.varint(u64::from(comm));
         wakings.flags.varint(common_flags(context));
+        wakings.has_contexts |= context != WakeContext::Unknown;
     }
 
     /// Appends an event that has no compact form.
@@ -188,8 +191,10 @@ impl Bundle {
             self.comms.texts.iter().for_each(|text| compact.text(5, text));
             compact.raw(6, next_comm.bytes());
             let Wakings { time, pid, target, prio, comm, flags, .. } = &self.wakings;
-            let columns = [(7, time), (8, pid), (9, target), (10, prio), (11, comm), (12, flags)];
-            columns.into_iter().for_each(|(field, column)| compact.raw(field, column.bytes()));
+            let columns = [(7, time), (8, pid), (9, target), (10, prio), (11, comm)];
+            let flags = self.wakings.has_contexts.then_some((12, flags));
+            let columns = columns.into_iter().chain(flags);
+            columns.for_each(|(field, column)| compact.raw(field, column.bytes()));
         });
         // The plain events are already encoded as fields of the bundle.
         message.append(&self.plain);
@@ -198,9 +203,10 @@ impl Bundle {
             &mut self.switches;
         [time, prev_state, next_pid, next_prio, next_comm].into_iter().for_each(Message::clear);
         *latest = 0;
-        let Wakings { time, pid, target, prio, comm, flags, latest } = &mut self.wakings;
+        let Wakings { time, pid, target, prio, comm, flags, has_contexts, latest } =
+            &mut self.wakings;
         [time, pid, target, prio, comm, flags].into_iter().for_each(Message::clear);
-        *latest = 0;
+        (*latest, *has_contexts) = (0, false);
         self.comms.clear();
         self.events = 0;
     }

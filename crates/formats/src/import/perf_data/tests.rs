@@ -14,7 +14,7 @@ type Plain = (u64, u32, Option<(u32, u32)>, Vec<u8>);
 /// The samples of scheduling tracepoints from this reader, in order, and the number of other
 /// samples.
 fn ours(path: &Path) -> (Vec<Plain>, u64) {
-    let Content::PerfData(source) = Input::open(path, None).unwrap().content else {
+    let Content::Pieces(_, source) = Input::open(path, None).unwrap().content else {
         panic!("{} is no perf.data", path.display())
     };
     let layout = Layout::read(source.open(Announced::No).unwrap()).unwrap();

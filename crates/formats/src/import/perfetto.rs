@@ -1,0 +1,265 @@
+//! Reads Perfetto's protobuf: the scheduling events of its bundles of ftrace events, in the compact
+//! form and in the plain one.
+//!
+//! The bundles of a CPU stand in order, those of different CPUs do not. A first pass keeps where
+//! each bundle lies, a second one reads one bundle of each CPU at a time and merges their events by
+//! time.
+
+mod bundle;
+mod wire;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io::{Read, Seek, SeekFrom};
+
+use schedsim::CpuId;
+
+use super::error::{Place, Problem};
+use super::input::{Announced, Pieces, Source, read_problem};
+use super::record::Record;
+use super::recorder::{Lost, Recorder};
+use bundle::{Bundle, Running};
+use wire::{Field, Fields};
+
+/// The largest packet, and the largest content of one that is packed.
+const LARGEST: usize = 64 << 20;
+
+/// Fields of `TracePacket`.
+const FTRACE_EVENTS: u64 = 1;
+const SEQUENCE: u64 = 10;
+const DEFLATED: u64 = 50;
+const ZSTD: u64 = 133;
+
+/// A bundle's place: of the packet in the file, and of a packet in it if it is packed.
+type At = (u64, usize);
+
+type Result<T> = std::result::Result<T, (Place, Problem)>;
+
+/// Whether a file that begins with `sample` is one: packets, one behind the other, of known fields.
+pub(super) fn is_one(sample: &[u8]) -> bool {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let mut rest = Fields::new(sample);
+    match rest.next() {
+        Some(Ok((1, Field::Bytes(packet)))) => Fields::new(packet).all(|field| field.is_ok()),
+        // A packet that is longer than the sample.
+        Some(Err(())) if sample.first() == Some(&0x0a) => !sample.iter().all(is_text),
+        _ => false,
+    }
+}
+
+/// Reads all events into `recorder`, in order of time.
+pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<()> {
+    let mut file = File::open(source)?;
+    let mut places: BTreeMap<(u16, u64), Vec<At>> = BTreeMap::new();
+    let mut lost = 0u64;
+    while let Some((at, packet)) = file.next()? {
+        each_packet(&packet, at, &mut |inner, packet| {
+            let (mut sequence, mut found) = (0, None);
+            for field in Fields::new(packet) {
+                match field.map_err(|()| damaged(at))? {
+                    (FTRACE_EVENTS, Field::Bytes(bytes)) => found = Some(Bundle::peek(bytes)),
+                    (SEQUENCE, Field::Number(number)) => sequence = number,
+                    _ => {}
+                }
+            }
+            if let Some(of) = found {
+                let of = of.ok_or_else(|| damaged(at))?;
+                lost = lost.saturating_add(of.lost.into());
+                if of.has_scheduling {
+                    places.entry((of.cpu, sequence)).or_default().push((at, inner));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    recorder.lose(Lost::Records(lost));
+    // Two sessions that recorded at the same time have the same events.
+    let mut cpus: BTreeMap<u16, Vec<At>> = BTreeMap::new();
+    let mut others = 0usize;
+    for ((cpu, _), of) in places {
+        match cpus.get_mut(&cpu) {
+            None => drop(cpus.insert(cpu, of)),
+            Some(_) => others = others.saturating_add(1),
+        }
+    }
+    if others > 0 {
+        recorder.report.warnings.push(format!(
+            "it has the events of {others} CPUs more than once, of several sessions: the first is \
+             read"
+        ));
+    }
+    let mut readers = Vec::new();
+    let mut next = BinaryHeap::new();
+    for (cpu, places) in cpus {
+        let mut reader = Reader { places: places.into_iter(), ..Reader::default() };
+        if let Some(time) = reader.advance(&mut file)? {
+            next.push(Reverse((time, readers.len())));
+        }
+        readers.push((CpuId(cpu), reader));
+    }
+    while let Some(Reverse((time, index))) = next.pop() {
+        let Some((cpu, reader)) = readers.get_mut(index) else { break };
+        let place = Place::Byte(reader.at);
+        if let Some((context, what)) = reader.bundle.take(&mut reader.running) {
+            let what = what.ok_or_else(|| damaged(reader.at))?;
+            let record = Record { time, cpu: *cpu, context, current: None, what };
+            recorder.record(&record).map_err(|problem| (place, problem))?;
+        }
+        if let Some(time) = reader.advance(&mut file)? {
+            next.push(Reverse((time, index)));
+        }
+    }
+    let starts: u64 = readers.iter().map(|(_, reader)| reader.running.starts).sum();
+    if starts > 0 {
+        recorder.report.warnings.push(format!(
+            "{starts} switches do not say from which task, as the first of a CPU in Perfetto's \
+             compact form: they only say who runs from then on"
+        ));
+    }
+    for (_, reader) in &readers {
+        for (name, count) in &reader.bundle.skipped {
+            recorder.skip(name.as_bytes(), *count);
+        }
+    }
+    Ok(())
+}
+
+/// The bundles of a CPU.
+#[derive(Default)]
+struct Reader {
+    places: std::vec::IntoIter<At>,
+    at: u64,
+    bundle: Bundle,
+    running: Running,
+}
+
+impl Reader {
+    /// Goes to the next event, and returns its time.
+    fn advance(&mut self, file: &mut File<'_>) -> Result<Option<u64>> {
+        loop {
+            if let Some(time) = self.bundle.time() {
+                return Ok(Some(time));
+            }
+            let Some((at, inner)) = self.places.next() else { return Ok(None) };
+            self.at = at;
+            file.go_to(at)?;
+            let Some((_, packet)) = file.next()? else { return Ok(None) };
+            each_packet(&packet, at, &mut |place, packet| {
+                if place != inner {
+                    return Ok(());
+                }
+                for field in Fields::new(packet) {
+                    if let (FTRACE_EVENTS, Field::Bytes(bytes)) = field.map_err(|()| damaged(at))? {
+                        self.bundle.fill(bytes).ok_or_else(|| damaged(at))?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+}
+
+/// Calls `take` with each packet in this one, and its place in what is packed there; with the
+/// packet itself if nothing is.
+fn each_packet(
+    packet: &[u8],
+    at: u64,
+    take: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut unpacked = Vec::new();
+    for field in Fields::new(packet) {
+        let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
+        let read = match field.map_err(|()| damaged(at))? {
+            (DEFLATED, Field::Bytes(bytes)) => {
+                flate2::read::ZlibDecoder::new(bytes).take(most).read_to_end(&mut unpacked)
+            }
+            (ZSTD, Field::Bytes(bytes)) => zstd::stream::read::Decoder::new(bytes)
+                .and_then(|decoder| decoder.take(most).read_to_end(&mut unpacked)),
+            _ => continue,
+        };
+        if read.is_err() || unpacked.len() >= LARGEST {
+            return Err(damaged(at));
+        }
+    }
+    if unpacked.is_empty() {
+        return take(0, packet);
+    }
+    for (place, field) in Fields::new(&unpacked).enumerate() {
+        if let (1, Field::Bytes(packet)) = field.map_err(|()| damaged(at))? {
+            take(place, packet)?;
+        }
+    }
+    Ok(())
+}
+
+/// A file as a row of packets.
+struct File<'a> {
+    reader: std::io::BufReader<Pieces<'a>>,
+    position: u64,
+}
+
+impl<'a> File<'a> {
+    fn open(source: &Source<'a>) -> Result<Self> {
+        let reader = source.open(Announced::Yes).map_err(|problem| (Place::File, problem))?;
+        Ok(File { reader, position: 0 })
+    }
+
+    fn go_to(&mut self, offset: u64) -> Result<()> {
+        let place = Place::Byte(offset);
+        let failed = |error| (place, read_problem(error));
+        let distance = i128::from(offset).saturating_sub(self.position.into());
+        match i64::try_from(distance) {
+            Ok(distance) => self.reader.seek_relative(distance).map_err(failed)?,
+            Err(_) => drop(self.reader.seek(SeekFrom::Start(offset)).map_err(failed)?),
+        }
+        self.position = offset;
+        Ok(())
+    }
+
+    /// The next packet and its place; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
+        let at = self.position;
+        let Some(key) = self.varint()? else { return Ok(None) };
+        let cut = || {
+            let what = "it ends within a packet".to_owned();
+            (Place::Byte(at), Problem::Truncated(what))
+        };
+        // Only packets stand on this level.
+        let length = self.varint()?.filter(|_| key == 0x0a).ok_or_else(cut)?;
+        let size = usize::try_from(length).ok().filter(|size| *size <= LARGEST);
+        let size = size.ok_or_else(|| damaged(at))?;
+        let mut packet = Vec::new();
+        let read = self.reader.by_ref().take(length).read_to_end(&mut packet);
+        let read = read.map_err(|error| (Place::Byte(at), read_problem(error)))?;
+        self.position = self.position.saturating_add(length);
+        if read == size { Ok(Some((at, packet))) } else { Err(cut()) }
+    }
+
+    /// The next number; `None` at the end of the file.
+    fn varint(&mut self) -> Result<Option<u64>> {
+        let mut value = 0u64;
+        for shift in (0..64u32).step_by(7) {
+            let mut byte = [0u8];
+            let read = self.reader.read(&mut byte);
+            match read.map_err(|error| (Place::Byte(self.position), read_problem(error)))? {
+                0 if shift == 0 => return Ok(None),
+                0 => break,
+                _ => self.position = self.position.saturating_add(1),
+            }
+            value |= u64::from(byte[0] & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte[0] & 0x80 == 0 {
+                return Ok(Some(value));
+            }
+        }
+        let what = "it ends within a packet".to_owned();
+        Err((Place::Byte(self.position), Problem::Truncated(what)))
+    }
+}
+
+/// The error for a packet that contradicts itself, with the next step.
+fn damaged(at: u64) -> (Place, Problem) {
+    let what = "this trace of Perfetto cannot be used: a packet is damaged, or names a CPU above \
+                4095 or a pid above 4194304; open it in https://ui.perfetto.dev to see whether it \
+                is whole, or record again";
+    (Place::Byte(at), Problem::PerfData(what.to_owned()))
+}
