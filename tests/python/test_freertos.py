@@ -1,4 +1,4 @@
-"""tools/freertos: what its files say of FreeRTOS on readyq agrees, and a lie in them is found. With $SCHEDLAB_FREERTOS, a folder with the clones, it is measured again."""
+"""tools/freertos: its files on FreeRTOS with readyq agree, and a lie in them is found. With $SCHEDLAB_FREERTOS, a folder with the clones, it is measured again."""
 
 import csv
 import os
