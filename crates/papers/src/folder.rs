@@ -61,6 +61,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("claims.toml", include_str!("../papers/st-andrews/claims.toml")),
             ("grids.toml", include_str!("../papers/st-andrews/grids.toml")),
             ("findings.toml", include_str!("../papers/st-andrews/findings.toml")),
+            ("ensembles.csv", include_str!("../papers/st-andrews/ensembles.csv")),
             ("beside.toml", include_str!("../papers/st-andrews/beside.toml")),
             ("pythagoras.c", include_str!("../papers/st-andrews/pythagoras.c")),
             ("cfs.svg", include_str!("../papers/st-andrews/cfs.svg")),
