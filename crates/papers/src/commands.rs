@@ -32,11 +32,13 @@ use super::series::Series;
 use ensembles::{Again, Ensembles, compare, folded};
 use formats::machine_file::MachineFile;
 use program::Error;
+use rayon::prelude::*;
 use recorded::RECORDED;
 use results::{Answer, Metric, Row, World};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 use verbs::{Caller, Coverage, Measuring};
 use worlds::vm::{Scheduler, sha256};
 
@@ -398,6 +400,27 @@ impl Run {
             .and_then(|policy| Scheduler::find(policy).ok())
     }
 
+    /// Its rows, from the cache or measured now, or why it cannot run.
+    fn cached(
+        &self,
+        cache: &Cache,
+        folder: &Folder,
+        directory: &Path,
+    ) -> Result<Result<Vec<Row>, String>, Error> {
+        let of = self.description(folder);
+        if let Some(rows) = cache.get::<Vec<Row>>(&of) {
+            return Ok(Ok(rows));
+        }
+        if !folder.is_built_in() {
+            program::say(&format!("runs `{}`", self.key()));
+        }
+        let rows = absent(self.rows(folder, directory)).map_err(|error| self.failed(error))?;
+        if let Ok(rows) = &rows {
+            cache.put(&of, rows)?;
+        }
+        Ok(rows)
+    }
+
     /// Runs it, with the paper's files in `directory`. A program of the paper's in C is built there
     /// before, static, so that a guest needs no libraries. The rows of an ensemble's members follow
     /// those of the whole.
@@ -408,6 +431,9 @@ impl Run {
             return recorded::rows(folder, file).map_err(Error::Input);
         }
         for (file, _) in self.words.iter().filter_map(|word| folder.source(word)) {
+            // Two that run at the same time may be of one program.
+            static BUILDS: Mutex<()> = Mutex::new(());
+            let _one = BUILDS.lock();
             compiler::build(directory, &folder.path(&file), &file)?;
         }
         let caller = Caller { directory: Some(directory), ..Caller::default() };
@@ -608,7 +634,7 @@ impl<'a> Measured<'a> {
         self.wanted.extend(runs.into_iter().map(|run| (run.key(), run)));
     }
 
-    /// Runs everything that is needed and not cached, one at a time: each run uses all cores.
+    /// Runs everything that is needed and not cached, one at a time, as each run uses all cores.
     ///
     /// # Errors
     /// If a run fails for a reason other than something missing here, or the cache cannot be
@@ -618,35 +644,34 @@ impl<'a> Measured<'a> {
             return Ok(());
         }
         let directory = self.folder.unpacked()?;
+        let rows = |run: &Run| run.cached(cache, self.folder, directory.path());
+        // Of ensembles on record one guest each runs: as many at a time as there are cores.
+        let recorded = |key: &String| self.ensembles.get(key).filter(|_| self.settings.quick);
+        let is_again = |key: &String| recorded(key).is_some() && !self.left.contains_key(key);
+        let firsts: Vec<(&String, Run)> = self
+            .wanted
+            .iter()
+            .filter(|(key, _)| is_again(key))
+            .filter_map(|(key, run)| Some((key, run.first_member()?)))
+            .collect();
+        let firsts = firsts.par_iter().with_max_len(1).map(|(key, run)| Ok((*key, rows(run)?)));
+        let mut firsts: BTreeMap<&String, Result<Vec<Row>, String>> =
+            firsts.collect::<Result<_, Error>>()?;
         for (key, run) in &self.wanted {
-            let recorded = self.ensembles.get(key).filter(|_| self.settings.quick);
-            if let (Some(recorded), Some(why)) = (recorded, self.left.get(key)) {
-                self.rows.insert(key.clone(), Ok(recorded.clone()));
-                self.again.insert(key.clone(), Again::Left(why.clone()));
-                continue;
-            }
-            let first_member = recorded.and_then(|_| run.first_member());
-            let run = first_member.as_ref().unwrap_or(run);
-            let of = run.description(self.folder);
-            let known = cache.get::<Vec<Row>>(&of);
-            let is_new = known.is_none();
-            if is_new && !self.folder.is_built_in() {
-                program::say(&format!("runs `{}`", run.key()));
-            }
-            let measure = || run.rows(self.folder, directory.path());
-            let rows = known.map_or_else(|| absent(measure()), |rows| Ok(Ok(rows)));
-            let rows = rows.map_err(|error| run.failed(error))?;
-            if let (true, Ok(rows)) = (is_new, &rows) {
-                cache.put(&of, rows)?;
-            }
-            let rows = match (recorded, rows) {
-                (Some(recorded), Ok(rows)) => {
-                    let again = compare(recorded, &rows);
-                    let rows = again.judged_by(recorded);
-                    self.again.insert(key.clone(), again);
-                    rows
+            let rows = match (recorded(key), self.left.get(key)) {
+                (Some(recorded), Some(why)) => {
+                    self.again.insert(key.clone(), Again::Left(why.clone()));
+                    Ok(recorded.clone())
                 }
-                (_, rows) => rows,
+                (Some(recorded), None) => {
+                    firsts.remove(key).unwrap_or(Ok(Vec::new())).and_then(|rows| {
+                        let again = compare(recorded, &rows);
+                        let rows = again.judged_by(recorded);
+                        self.again.insert(key.clone(), again);
+                        rows
+                    })
+                }
+                (None, _) => rows(run)?,
             };
             self.rows.insert(key.clone(), rows);
         }
