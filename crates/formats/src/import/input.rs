@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use zstd::stream::read::Decoder;
 
 use super::error::{Error, MOST_UNPACKED, Place, Problem};
-use super::perfetto;
+use super::perfetto::wire::is_perfetto;
 use super::tracing_data::MAGIC;
 use super::{Format, Progress};
 
@@ -260,7 +260,7 @@ fn what_is(sample: &[u8]) -> What {
         _ if let Some((_, name)) = known.iter().find(|(magic, _)| sample.starts_with(magic)) => {
             What::Other(name)
         }
-        _ if perfetto::is_one(sample) => What::Pieces(Format::Perfetto),
+        _ if is_perfetto(sample) => What::Pieces(Format::Perfetto),
         _ if sample.contains(&0) => What::Other("binary data"),
         _ => What::Text,
     }

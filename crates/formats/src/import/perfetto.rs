@@ -6,7 +6,7 @@
 //! time.
 
 mod bundle;
-mod wire;
+pub(super) mod wire;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -34,18 +34,6 @@ const ZSTD: u64 = 133;
 type At = (u64, usize);
 
 type Result<T> = std::result::Result<T, (Place, Problem)>;
-
-/// Whether a file that begins with `sample` is one: packets, one behind the other, of known fields.
-pub(super) fn is_one(sample: &[u8]) -> bool {
-    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-    let mut rest = Fields::new(sample);
-    match rest.next() {
-        Some(Ok((1, Field::Bytes(packet)))) => Fields::new(packet).all(|field| field.is_ok()),
-        // A packet that is longer than the sample.
-        Some(Err(())) if sample.first() == Some(&0x0a) => !sample.iter().all(is_text),
-        _ => false,
-    }
-}
 
 /// Reads all events into `recorder`, in order of time.
 pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<()> {

@@ -66,6 +66,19 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
+/// Whether a file that begins with `sample` is one of Perfetto's: packets, one behind the other, of
+/// known fields, and no text that begins with an empty line.
+pub(in crate::import) fn is_perfetto(sample: &[u8]) -> bool {
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    match Fields::new(sample).next() {
+        _ if sample.iter().all(is_text) => false,
+        Some(Ok((1, Field::Bytes(packet)))) => Fields::new(packet).all(|field| field.is_ok()),
+        // A packet that is longer than the sample.
+        Some(Err(())) => sample.first() == Some(&0x0a),
+        _ => false,
+    }
+}
+
 /// Splits off a number of at most ten bytes.
 #[inline]
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
