@@ -266,6 +266,11 @@ fn a_trace_dat_is_read_completely_or_not_at_all() {
             assert!(says.iter().any(|why| message.contains(why)), "{name}, {length}: {message}");
         }
     }
+    // Events that begin where the page does: a fuzzer found that this was read for ever.
+    let mut whole = contents("ls.6.trace.dat.zst");
+    let at = memchr::memmem::find(&whole, b"char data;\toffset:16;").expect("the format of a page");
+    whole[at + 18..at + 20].copy_from_slice(b"00");
+    assert_says(&complaint(&whole), &["its description ends in the middle"]);
     let version = [b"\x17\x08\x44tracing8\0".as_slice(), &[0; 64]].concat();
     assert_says(&complaint(&version), &["version 8", "versions 6 and 7"]);
 }

@@ -320,7 +320,8 @@ impl Layout {
         };
         self.commit = (number(" commit", "offset:")?, number(" commit", "size:")?);
         self.data = number(" data", "offset:")?;
-        (self.commit.0 < 64 && [4, 8].contains(&self.commit.1) && self.data < 128).then_some(())
+        let end = self.commit.0.saturating_add(self.commit.1);
+        ([4, 8].contains(&self.commit.1) && end <= self.data && self.data < 128).then_some(())
     }
 }
 

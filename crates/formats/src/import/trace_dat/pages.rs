@@ -23,10 +23,10 @@ pub(super) struct Pages {
     end: u64,
     /// Packed parts that are left; only where pages are packed.
     parts: Option<u64>,
-    /// Pages that are read, of which the first is the current one.
+    /// Pages that are read.
     buffer: Vec<u8>,
-    /// Where the current page begins in the buffer, and what is left of its events.
-    page: usize,
+    /// Where the next page begins in the buffer, and what is left of the events of the current one.
+    next_page: usize,
     at: usize,
     until: usize,
     time: u64,
@@ -48,7 +48,7 @@ impl Pages {
             end: of.offset.saturating_add(of.size),
             parts: None,
             buffer: Vec::new(),
-            page: 0,
+            next_page: 0,
             at: 0,
             until: 0,
             time: 0,
@@ -138,15 +138,16 @@ impl Pages {
     /// Goes to the next page with events; whether there is one.
     fn turn(&mut self, file: &mut File<'_>) -> Result<bool> {
         loop {
-            self.page = if self.until == 0 { 0 } else { self.page.saturating_add(self.page_size) };
-            if self.page.saturating_add(self.page_size) > self.buffer.len() {
+            if self.next_page.saturating_add(self.page_size) > self.buffer.len() {
                 if !self.fill(file)? {
                     return Ok(false);
                 }
-                self.page = 0;
+                self.next_page = 0;
             }
+            let begin = self.next_page;
+            self.next_page = begin.saturating_add(self.page_size);
             let page = Bytes::new(&self.buffer, self.big_endian);
-            let at = |offset: usize| self.page.saturating_add(offset);
+            let at = |offset: usize| begin.saturating_add(offset);
             let number = |offset: usize, size: usize| page.unsigned(at(offset), size);
             let (Some(time), Some(commit)) = (number(0, 8), number(self.commit.0, self.commit.1))
             else {
