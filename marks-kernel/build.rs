@@ -1,6 +1,7 @@
-//! The linker finds `kernel.ld` from wherever cargo starts it.
+//! The linker finds the script of the teaching kernel from wherever cargo starts it.
 
 fn main() {
-    println!("cargo::rustc-link-search={}", env!("CARGO_MANIFEST_DIR"));
-    println!("cargo::rerun-if-changed=kernel.ld");
+    let port = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/teaching/src/port");
+    println!("cargo::rustc-link-search={port}");
+    println!("cargo::rerun-if-changed={port}");
 }

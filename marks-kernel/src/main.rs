@@ -35,7 +35,7 @@ macro_rules! mark {
 
 /// Windows: nothing, a known number of instructions, slices under two ready queues.
 #[unsafe(no_mangle)]
-extern "C" fn kernel() -> ! {
+extern "C" fn boot() -> ! {
     mark!("0xb0", 0u32);
     mark!("0xb1", 0u32);
     mark!("0xb0", 1u32);

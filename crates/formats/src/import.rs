@@ -36,6 +36,7 @@ mod input;
 mod perf_data;
 mod perf_script;
 mod perfetto;
+mod placed;
 mod record;
 mod recorder;
 mod recording;

@@ -11,7 +11,7 @@ static TEXT: LazyLock<Vec<u8>> =
     LazyLock::new(|| contents("sort.perf-script.txt.zst")[..20_000].to_vec());
 static PERF_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| contents("sort-z.perf.data"));
 static TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.6.trace.dat.zst"));
-/// Up to the addresses of functions, which nobody reads, and from the options behind them on.
+/// Up to the addresses of functions, which are not read, and from the options behind them on.
 static PACKED_TRACE_DAT: LazyLock<Vec<u8>> = LazyLock::new(|| contents("ls.7.trace.dat.zst"));
 static PERFETTO: LazyLock<[Vec<u8>; 2]> =
     LazyLock::new(|| ["ls.plain.pftrace.zst", "ls.compact.pftrace.zst"].map(contents));
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn real_trace_dat_changed(changes in prop::collection::vec(change(), 1..6)) {
         let _ = import_bytes(&changed(&TRACE_DAT, &changes));
-        // Nine tenths of version 7 are addresses of functions, which nobody reads.
+        // Nine tenths of version 7 are addresses of functions, which are not read.
         let ends: Vec<_> = changes
             .iter()
             .map(|(share, bytes)| {

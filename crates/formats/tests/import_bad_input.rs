@@ -256,7 +256,7 @@ fn a_trace_dat_is_read_completely_or_not_at_all() {
         let whole = contents(name);
         let step = if name.contains(".7.") { 20_011 } else { 501 };
         for length in (11..whole.len()).step_by(step).chain([whole.len() - 1]) {
-            // Behind the events lie texts that nobody needs.
+            // Behind the events lie texts that are not needed.
             if let Ok(imported) = import_bytes(&whole[..length]) {
                 assert_eq!((imported.events.len(), length > whole.len() - 4096), (217, true));
                 continue;

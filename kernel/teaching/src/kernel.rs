@@ -159,7 +159,7 @@ pub fn run<Q: ReadyQueue>(queue: Q, tasks: &[Task], length_ns: u64) -> Kernel<'_
         count: 0,
     };
     for (task, of) in tasks.iter().enumerate() {
-        // SAFETY: no task runs, so nobody uses the stacks.
+        // SAFETY: no task runs, so the stacks are free.
         let stack = unsafe { &mut (*STACKS.0.get()).0[task] };
         kernel.slots[task].frame = port::prepare(stack, begin, of.body as usize);
         kernel.insert(task);

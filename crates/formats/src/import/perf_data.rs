@@ -162,10 +162,7 @@ impl Reading<'_, '_> {
         let to = &mut self.to;
         self.rounds.finish(*big_endian, |stamp, fields| to.take(events, stamp, fields))?;
         let To { recorder, calls } = self.to;
-        for (place, count) in self.others.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-            let name = events.at(place).map_or("", Event::name);
-            recorder.skip(name.as_bytes(), count);
-        }
+        events.skip(self.others, recorder);
         if let Some(calls) = calls {
             calls.finish(recorder);
         }
@@ -197,13 +194,8 @@ impl To<'_, '_> {
             }
             _ => return Ok(()),
         };
-        let what = decoder.decode(fields).ok_or_else(|| {
-            let name = decoder.tracepoint().name();
-            at_place(damaged(&format!(
-                "the fields of a {name} do not fit, or name a CPU above 4095 or a pid above \
-                 4194304"
-            )))
-        })?;
+        let what = decoder.decode(fields);
+        let what = what.ok_or_else(|| at_place(damaged(&decoder.misfit())))?;
         let context =
             fields.unsigned(flags.offset, flags.size).map_or(WakeContext::Unknown, context);
         let record = record::Record { time, cpu, context, current, what };

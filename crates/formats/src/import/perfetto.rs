@@ -10,12 +10,13 @@ pub(super) mod wire;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 
 use schedsim::CpuId;
 
 use super::error::{Place, Problem};
-use super::input::{Announced, Pieces, Source, read_problem};
+use super::input::{Announced, Source};
+use super::placed::Placed;
 use super::record::Record;
 use super::recorder::{Lost, Recorder};
 use bundle::{Bundle, Running};
@@ -130,7 +131,7 @@ impl Reader {
             }
             let Some((at, inner)) = self.places.next() else { return Ok(None) };
             self.at = at;
-            file.go_to(at)?;
+            file.placed.go_to(at)?;
             let Some((_, packet)) = file.next()? else { return Ok(None) };
             each_packet(&packet, at, &mut |place, packet| {
                 if place != inner {
@@ -182,31 +183,18 @@ fn each_packet(
 
 /// A file as a row of packets.
 struct File<'a> {
-    reader: std::io::BufReader<Pieces<'a>>,
-    position: u64,
+    placed: Placed<'a>,
 }
 
 impl<'a> File<'a> {
     fn open(source: &Source<'a>) -> Result<Self> {
         let reader = source.open(Announced::Yes).map_err(|problem| (Place::File, problem))?;
-        Ok(File { reader, position: 0 })
-    }
-
-    fn go_to(&mut self, offset: u64) -> Result<()> {
-        let place = Place::Byte(offset);
-        let failed = |error| (place, read_problem(error));
-        let distance = i128::from(offset).saturating_sub(self.position.into());
-        match i64::try_from(distance) {
-            Ok(distance) => self.reader.seek_relative(distance).map_err(failed)?,
-            Err(_) => drop(self.reader.seek(SeekFrom::Start(offset)).map_err(failed)?),
-        }
-        self.position = offset;
-        Ok(())
+        Ok(File { placed: Placed::new(reader) })
     }
 
     /// The next packet and its place; `None` at the end of the file.
     fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        let at = self.position;
+        let at = self.placed.position();
         let Some(key) = self.varint()? else { return Ok(None) };
         let cut = || {
             let what = "it ends within a packet".to_owned();
@@ -216,31 +204,26 @@ impl<'a> File<'a> {
         let length = self.varint()?.filter(|_| key == 0x0a).ok_or_else(cut)?;
         let size = usize::try_from(length).ok().filter(|size| *size <= LARGEST);
         let size = size.ok_or_else(|| damaged(at))?;
-        let mut packet = Vec::new();
-        let read = self.reader.by_ref().take(length).read_to_end(&mut packet);
-        let read = read.map_err(|error| (Place::Byte(at), read_problem(error)))?;
-        self.position = self.position.saturating_add(length);
-        if read == size { Ok(Some((at, packet))) } else { Err(cut()) }
+        let packet = self.placed.bytes_up_to(length)?;
+        if packet.len() == size { Ok(Some((at, packet))) } else { Err(cut()) }
     }
 
     /// The next number; `None` at the end of the file.
     fn varint(&mut self) -> Result<Option<u64>> {
         let mut value = 0u64;
         for shift in (0..64u32).step_by(7) {
-            let mut byte = [0u8];
-            let read = self.reader.read(&mut byte);
-            match read.map_err(|error| (Place::Byte(self.position), read_problem(error)))? {
-                0 if shift == 0 => return Ok(None),
-                0 => break,
-                _ => self.position = self.position.saturating_add(1),
-            }
-            value |= u64::from(byte[0] & 0x7f).checked_shl(shift).unwrap_or(0);
-            if byte[0] & 0x80 == 0 {
+            let byte = match self.placed.byte()? {
+                Some(byte) => byte,
+                None if shift == 0 => return Ok(None),
+                None => break,
+            };
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte & 0x80 == 0 {
                 return Ok(Some(value));
             }
         }
         let what = "it ends within a packet".to_owned();
-        Err((Place::Byte(self.position), Problem::Truncated(what)))
+        Err((Place::Byte(self.placed.position()), Problem::Truncated(what)))
     }
 }
 

@@ -49,14 +49,8 @@ pub(super) fn read(
         let event = fields.unsigned(0, 2).and_then(|id| layout.events.place(id));
         match event.and_then(|event| Some((event, layout.events.at(event)?))) {
             Some((_, Event::Scheduling { decoder, flags })) => {
-                let what = decoder.decode(fields).ok_or_else(|| {
-                    let name = decoder.tracepoint().name();
-                    let why = format!(
-                        "the fields of a {name} do not fit, or name a CPU above 4095 or a pid \
-                         above 4194304"
-                    );
-                    (place, damaged(&why))
-                })?;
+                let what = decoder.decode(fields);
+                let what = what.ok_or_else(|| (place, damaged(&decoder.misfit())))?;
                 let flags = fields.unsigned(flags.offset, flags.size);
                 let context = flags.map_or(WakeContext::Unknown, context);
                 let (time, cpu) = (layout.clock.ns(time), *cpu);
@@ -71,10 +65,7 @@ pub(super) fn read(
             next.push(Reverse((time, index)));
         }
     }
-    for (event, count) in skipped.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        let name = layout.events.at(event).map_or("", Event::name);
-        recorder.skip(name.as_bytes(), count);
-    }
+    layout.events.skip(skipped, recorder);
     for missed in cpus.iter().map(|(_, pages)| pages.missed).filter(|&missed| missed > 0) {
         recorder.lose(Lost::Records(missed));
     }

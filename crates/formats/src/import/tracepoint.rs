@@ -155,6 +155,14 @@ impl Decoder {
         }
     }
 
+    /// Why [`decode`](Self::decode) gave nothing.
+    pub fn misfit(&self) -> String {
+        format!(
+            "the fields of a {} do not fit, or name a CPU above 4095 or a pid above 4194304",
+            self.tracepoint().name()
+        )
+    }
+
     /// Decodes `raw`; `None` if it is too short or a value is impossible.
     #[inline]
     pub fn decode<'a>(&self, raw: Bytes<'a>) -> Option<Sched<'a>> {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::bytes::Bytes;
 use super::tracepoint::{Decoder, Field, FieldKind};
 use crate::import::record::Tracepoint;
+use crate::import::recorder::Recorder;
 
 /// The tracepoints of a file.
 pub(super) struct Events {
@@ -90,6 +91,13 @@ impl Events {
     /// Whether system calls were recorded, too.
     pub fn has_calls(&self) -> bool {
         self.events.iter().any(|event| matches!(event, Event::Call { .. }))
+    }
+
+    /// Counts events that were not imported, of each tracepoint by its index.
+    pub fn skip(&self, counts: Vec<u64>, recorder: &mut Recorder<'_>) {
+        for (event, count) in self.events.iter().zip(counts).filter(|(_, count)| *count > 0) {
+            recorder.skip(event.name().as_bytes(), count);
+        }
     }
 
     /// The number of tracepoints.

@@ -76,7 +76,7 @@ pub fn now_ns() -> u64 {
         let value = read_volatile(SYSTICK.add(2));
         (value, read_volatile(PENDING) >> 26 & 1 == 1)
     };
-    // SAFETY: as above. It wrapped, and nobody has counted that yet: read it again.
+    // SAFETY: as above. It wrapped, and that is not counted yet: read it again.
     let value = if is_pending { unsafe { read_volatile(SYSTICK.add(2)) } } else { value };
     let wraps = WRAPS.load(Ordering::Relaxed) + u32::from(is_pending);
     (u64::from(wraps) * u64::from(WRAP) + u64::from(WRAP - 1 - value)) * NS

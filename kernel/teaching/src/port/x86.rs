@@ -10,6 +10,7 @@ const CONTROLLERS: [u16; 2] = [0x20, 0xa0];
 const TICK: u8 = 0x20;
 const CALL: u8 = 0x80;
 
+global_asm!(include_str!("x86_start.s"), options(att_syntax));
 global_asm!(include_str!("x86.s"), options(att_syntax));
 
 unsafe extern "C" {
@@ -56,7 +57,7 @@ pub fn start_ticks() {
         [at & 0xffff | 8 << 16 | 0x8e << 40 | (at >> 16 & 0xffff) << 48, at >> 32]
     };
     let count = (TICK_NS * 1_193_182 / 1_000_000_000) as u16;
-    // SAFETY: interrupts are not taken yet, and nobody else has the table.
+    // SAFETY: interrupts are not taken yet, and nothing else has the table.
     unsafe {
         GATES[TICK as usize] = gate(ticked_entry);
         GATES[CALL as usize] = gate(called_entry);

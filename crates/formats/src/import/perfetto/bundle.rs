@@ -71,7 +71,7 @@ struct Compact {
 pub(super) struct Running {
     task: Option<(Vec<u8>, u32, i32)>,
     previous: (Vec<u8>, u32, i32),
-    /// Switches before which nobody was known.
+    /// Switches before which no task was known.
     pub starts: u64,
 }
 
@@ -199,7 +199,7 @@ impl Compact {
         Some(self.names.get(usize::try_from(*index?).ok()?)?)
     }
 
-    /// A switch; within it nothing if nobody was known before it.
+    /// A switch; within it nothing if no task was known before it.
     fn switch<'b>(
         &'b self,
         index: usize,
@@ -207,7 +207,7 @@ impl Compact {
         running: &'b mut Running,
     ) -> Option<Option<Sched<'b>>> {
         let [_, states, pids, prios, names] = &self.switches;
-        let (pid, prio) = (pid(*pids.get(index)?)?, prio(*prios.get(index)?)?);
+        let (pid, prio) = (record::pid(*pids.get(index)?)?, prio(*prios.get(index)?)?);
         let comm = self.name(names.get(index))?;
         let state = letters.read(*states.get(index)?);
         let Some(previous) = running.task.replace((comm.to_vec(), pid, prio)) else {
@@ -225,7 +225,7 @@ impl Compact {
         let [_, pids, targets, prios, names, _] = &self.wakings;
         let task = NamedTask {
             comm: self.name(names.get(index))?,
-            pid: pid(*pids.get(index)?)?,
+            pid: record::pid(*pids.get(index)?)?,
             prio: prio(*prios.get(index)?)?,
         };
         Some(Sched::Waking { task, target: record::cpu(*targets.get(index)?)? })
@@ -262,7 +262,11 @@ fn of_event<'b>(id: u64, event: &'b [u8], letters: &StateLetters) -> Option<Sche
         }
     }
     let task = |comm: usize, of: usize, level: usize| -> Option<NamedTask<'b>> {
-        Some(NamedTask { comm: texts[comm], pid: pid(values[of])?, prio: prio(values[level])? })
+        Some(NamedTask {
+            comm: texts[comm],
+            pid: record::pid(values[of])?,
+            prio: prio(values[level])?,
+        })
     };
     let cpu = |at: usize| -> Option<CpuId> { record::cpu(values[at]) };
     Some(match id {
@@ -274,16 +278,16 @@ fn of_event<'b>(id: u64, event: &'b [u8], letters: &StateLetters) -> Option<Sche
         WAKEUP => Sched::Wakeup { task: task(1, 2, 3)?, target: cpu(5)? },
         WAKING => Sched::Waking { task: task(1, 2, 3)?, target: cpu(5)? },
         WAKEUP_NEW => Sched::WakeupNew { task: task(1, 2, 3)?, target: cpu(5)? },
-        EXEC => Sched::Exec { pid: pid(values[2])?, old_pid: pid(values[3])? },
+        EXEC => Sched::Exec { pid: record::pid(values[2])?, old_pid: record::pid(values[3])? },
         EXIT => Sched::Exit { task: task(1, 2, 4)? },
-        FORK => Sched::Fork { parent: pid(values[2])?, child: pid(values[4])?, comm: texts[3] },
+        FORK => Sched::Fork {
+            parent: record::pid(values[2])?,
+            child: record::pid(values[4])?,
+            comm: texts[3],
+        },
         MIGRATE => Sched::Migrate { task: task(1, 2, 3)?, from: cpu(4)?, to: cpu(5)? },
         _ => return None,
     })
-}
-
-fn pid(number: u64) -> Option<u32> {
-    record::pid(number)
 }
 
 /// Numbers of 32 bits with a sign are written with 64.

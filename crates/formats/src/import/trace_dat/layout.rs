@@ -3,14 +3,15 @@
 //! No size in the file is trusted. A part is read up to a limit, and a part beyond the end of the
 //! file means that the file is cut off.
 
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read};
 
 use schedsim::CpuId;
 
 use super::damaged;
 use crate::import::bytes::Bytes;
 use crate::import::error::{Place, Problem};
-use crate::import::input::{Pieces, read_problem};
+use crate::import::input::Pieces;
+use crate::import::placed::Placed;
 use crate::import::record;
 use crate::import::tracing_data::{Events, MAGIC, Rest};
 
@@ -103,7 +104,7 @@ impl Packing {
 impl Layout {
     /// Reads a file up to its events.
     pub fn read(file: &mut File<'_>) -> Result<Layout> {
-        let start = file.bytes_up_to(LARGEST)?;
+        let start = file.placed.bytes_up_to(LARGEST)?;
         let cut = || (Place::File, Problem::Truncated("its description ends in the middle".into()));
         let mut rest = Rest::new(start.get(MAGIC.len()..).ok_or_else(cut)?, false);
         let version = rest.text().ok_or_else(cut)?;
@@ -217,7 +218,7 @@ impl Layout {
                         at = offset;
                         break;
                     }
-                    3 => buffers.push(buffer(&mut value, self.big_endian).ok_or_else(cut)?),
+                    3 => buffers.push(buffer(&mut value).ok_or_else(cut)?),
                     16 => {
                         let section = self.section(file, offset)?;
                         let page = Rest::new(&section, self.big_endian).header_page();
@@ -334,7 +335,7 @@ struct Buffer {
     cpus: Vec<OfCpu>,
 }
 
-fn buffer(value: &mut Rest<'_>, _big_endian: bool) -> Option<Buffer> {
+fn buffer(value: &mut Rest<'_>) -> Option<Buffer> {
     let offset = value.number(8)? as u64;
     let (name, clock) = (value.text()?.to_owned(), value.text()?.to_owned());
     let (page_size, count) = (value.number(4)?, value.number(4)?);
@@ -355,28 +356,19 @@ struct SectionHeader {
     size: u64,
 }
 
-/// A file that is read in places. An unexpected end is a [`Problem::Truncated`].
+/// A file with its byte order. An unexpected end is a [`Problem::Truncated`].
 pub(super) struct File<'a> {
-    reader: BufReader<Pieces<'a>>,
-    position: u64,
+    placed: Placed<'a>,
     big_endian: bool,
 }
 
 impl<'a> File<'a> {
     pub fn new(reader: BufReader<Pieces<'a>>) -> Self {
-        File { reader, position: 0, big_endian: false }
+        File { placed: Placed::new(reader), big_endian: false }
     }
 
     pub fn go_to(&mut self, offset: u64) -> Result<()> {
-        let place = Place::Byte(offset);
-        let failed = |error| (place, read_problem(error));
-        let distance = i128::from(offset).saturating_sub(self.position.into());
-        match i64::try_from(distance) {
-            Ok(distance) => self.reader.seek_relative(distance).map_err(failed)?,
-            Err(_) => drop(self.reader.seek(SeekFrom::Start(offset)).map_err(failed)?),
-        }
-        self.position = offset;
-        Ok(())
+        self.placed.go_to(offset)
     }
 
     fn section_header(&mut self, offset: u64) -> Result<SectionHeader> {
@@ -388,32 +380,23 @@ impl<'a> File<'a> {
     }
 
     pub fn number(&mut self, size: u64) -> Result<u64> {
-        let place = Place::Byte(self.position);
+        let place = Place::Byte(self.placed.position());
         let bytes = self.bytes(size)?;
         let value = Bytes::new(&bytes, self.big_endian).unsigned(0, bytes.len());
         value.ok_or_else(|| (place, damaged("a number is cut off")))
     }
 
-    /// The next bytes, of which there are so many.
+    /// The next `size` bytes.
     pub fn bytes(&mut self, size: u64) -> Result<Vec<u8>> {
-        let place = Place::Byte(self.position);
+        let place = Place::Byte(self.placed.position());
         if size > LARGEST {
             return Err((place, damaged(&format!("a part says that it has {size} bytes"))));
         }
-        let bytes = self.bytes_up_to(size)?;
+        let bytes = self.placed.bytes_up_to(size)?;
         if u64::try_from(bytes.len()) == Ok(size) {
             return Ok(bytes);
         }
         let what = "it describes more data than it has".to_owned();
-        Err((Place::Byte(self.position), Problem::Truncated(what)))
-    }
-
-    /// The next bytes; memory grows only with those that exist.
-    fn bytes_up_to(&mut self, size: u64) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let read = self.reader.by_ref().take(size).read_to_end(&mut bytes);
-        let read = read.map_err(|error| (Place::Byte(self.position), read_problem(error)))?;
-        self.position = self.position.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-        Ok(bytes)
+        Err((Place::Byte(self.placed.position()), Problem::Truncated(what)))
     }
 }
