@@ -42,7 +42,7 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     let mut places: BTreeMap<(u16, u64), Vec<At>> = BTreeMap::new();
     let mut lost = 0u64;
     while let Some((at, packet)) = file.next()? {
-        each_packet(&packet, at, &mut |inner, packet| {
+        Content::of(packet, at)?.each(at, &mut |inner, packet| {
             let (mut sequence, mut found) = (0, None);
             for field in Fields::new(packet) {
                 match field.map_err(|()| damaged(at))? {
@@ -131,9 +131,8 @@ impl Reader {
             }
             let Some((at, inner)) = self.places.next() else { return Ok(None) };
             self.at = at;
-            file.placed.go_to(at)?;
-            let Some((_, packet)) = file.next()? else { return Ok(None) };
-            each_packet(&packet, at, &mut |place, packet| {
+            let Some(content) = file.content(at)? else { return Ok(None) };
+            content.each(at, &mut |place, packet| {
                 if place != inner {
                     return Ok(());
                 }
@@ -148,48 +147,68 @@ impl Reader {
     }
 }
 
-/// Calls `take` with each packet in this one, and its place in what is packed there; with the
-/// packet itself if nothing is.
-fn each_packet(
-    packet: &[u8],
-    at: u64,
-    take: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut unpacked = Vec::new();
-    for field in Fields::new(packet) {
+/// What a packet has: itself, or packets that were packed in it.
+struct Content {
+    is_unpacked: bool,
+    bytes: Vec<u8>,
+}
+
+impl Content {
+    fn of(packet: Vec<u8>, at: u64) -> Result<Self> {
         let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
-        let read = match field.map_err(|()| damaged(at))? {
-            (DEFLATED, Field::Bytes(bytes)) => {
-                flate2::read::ZlibDecoder::new(bytes).take(most).read_to_end(&mut unpacked)
+        let mut bytes = Vec::new();
+        for field in Fields::new(&packet) {
+            let read = match field.map_err(|()| damaged(at))? {
+                (DEFLATED, Field::Bytes(packed)) => {
+                    flate2::read::ZlibDecoder::new(packed).take(most).read_to_end(&mut bytes)
+                }
+                (ZSTD, Field::Bytes(packed)) => zstd::stream::read::Decoder::new(packed)
+                    .and_then(|decoder| decoder.take(most).read_to_end(&mut bytes)),
+                _ => continue,
+            };
+            if read.is_err() || bytes.len() >= LARGEST {
+                return Err(damaged(at));
             }
-            (ZSTD, Field::Bytes(bytes)) => zstd::stream::read::Decoder::new(bytes)
-                .and_then(|decoder| decoder.take(most).read_to_end(&mut unpacked)),
-            _ => continue,
-        };
-        if read.is_err() || unpacked.len() >= LARGEST {
-            return Err(damaged(at));
         }
+        let is_unpacked = !bytes.is_empty();
+        Ok(Content { is_unpacked, bytes: if is_unpacked { bytes } else { packet } })
     }
-    if unpacked.is_empty() {
-        return take(0, packet);
-    }
-    for (place, field) in Fields::new(&unpacked).enumerate() {
-        if let (1, Field::Bytes(packet)) = field.map_err(|()| damaged(at))? {
-            take(place, packet)?;
+
+    /// Calls `take` with each packet, and its place.
+    fn each(&self, at: u64, take: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        if !self.is_unpacked {
+            return take(0, &self.bytes);
         }
+        for (place, field) in Fields::new(&self.bytes).enumerate() {
+            if let (1, Field::Bytes(packet)) = field.map_err(|()| damaged(at))? {
+                take(place, packet)?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A file as a row of packets.
 struct File<'a> {
     placed: Placed<'a>,
+    /// The packet that was read last by its place: the CPUs of one that is packed ask for it in turn.
+    last: Option<(u64, Content)>,
 }
 
 impl<'a> File<'a> {
     fn open(source: &Source<'a>) -> Result<Self> {
         let reader = source.open(Announced::Yes).map_err(|problem| (Place::File, problem))?;
-        Ok(File { placed: Placed::new(reader) })
+        Ok(File { placed: Placed::new(reader), last: None })
+    }
+
+    /// The content of the packet at this place; `None` at the end of the file.
+    fn content(&mut self, at: u64) -> Result<Option<&Content>> {
+        if self.last.as_ref().is_none_or(|(place, _)| *place != at) {
+            self.placed.go_to(at)?;
+            let content = self.next()?.map(|(_, packet)| Content::of(packet, at)).transpose()?;
+            self.last = content.map(|content| (at, content));
+        }
+        Ok(self.last.as_ref().map(|(_, content)| content))
     }
 
     /// The next packet and its place; `None` at the end of the file.
