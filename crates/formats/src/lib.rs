@@ -3,6 +3,7 @@
 //! Values from files are checked by [`schedsim::admission`]. A bad file gives an error with file,
 //! line and next step.
 
+pub mod columns;
 pub mod export;
 pub mod import;
 pub mod machine_file;

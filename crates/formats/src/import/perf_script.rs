@@ -130,10 +130,16 @@ fn is_source_line(text: &[u8]) -> bool {
     })
 }
 
-/// The comment of `perf script --header` with the number of CPUs.
+/// The comment with the number of CPUs: `# nrcpus online : 4` of `perf script --header`, and ftrace's
+/// `#P:4` at the end of a line.
 fn comment(text: &[u8], recorder: &mut Recorder<'_>) -> Result<(), Problem> {
-    let online =
+    let of_perf =
         text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
+    let of_ftrace = || {
+        let place = memchr::memmem::rfind(text, b" #P:")?;
+        number(&text[place.saturating_add(4)..]).filter(|(_, rest)| rest.trim_ascii().is_empty())
+    };
+    let online = of_perf.or_else(of_ftrace);
     online.map_or(Ok(()), |(cpus, _)| cpus_online(cpus, recorder))
 }
 

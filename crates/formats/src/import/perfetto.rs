@@ -82,20 +82,25 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     for (cpu, places) in cpus {
         let mut reader = Reader { places: places.into_iter(), ..Reader::default() };
         if let Some(time) = reader.advance(&mut file)? {
-            next.push(Reverse((time, readers.len())));
+            next.push(Reverse((time, reader.at, readers.len())));
         }
         readers.push((CpuId(cpu), reader));
     }
-    while let Some(Reverse((time, index))) = next.pop() {
+    // Of one time the order is that of the packets.
+    while let Some(Reverse((time, _, index))) = next.pop() {
         let Some((cpu, reader)) = readers.get_mut(index) else { break };
         let place = Place::Byte(reader.at);
-        if let Some((context, what)) = reader.bundle.take(&mut reader.running) {
+        let taken = reader.bundle.take(&mut reader.running);
+        if taken.is_none() {
+            recorder.begin(time);
+        }
+        if let Some((context, what)) = taken {
             let what = what.ok_or_else(|| damaged(reader.at))?;
             let record = Record { time, cpu: *cpu, context, current: None, what };
             recorder.record(&record).map_err(|problem| (place, problem))?;
         }
         if let Some(time) = reader.advance(&mut file)? {
-            next.push(Reverse((time, index)));
+            next.push(Reverse((time, reader.at, index)));
         }
     }
     let starts: u64 = readers.iter().map(|(_, reader)| reader.running.starts).sum();

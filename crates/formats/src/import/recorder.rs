@@ -20,8 +20,8 @@ pub(super) struct Recorder<'a> {
     tasks: Tasks,
     /// By CPU: the task that was switched in last, once known.
     running: Vec<Option<TaskId>>,
-    /// The clock when the recording began, if that is known; 0 if not.
-    began: u64,
+    /// The clock when the recording began, if that is known.
+    began: Option<u64>,
     /// The clock at the beginning and at the latest event.
     first: Option<u64>,
     latest: u64,
@@ -55,7 +55,7 @@ impl<'a> Recorder<'a> {
             trace,
             tasks: Tasks::default(),
             running: Vec::new(),
-            began: 0,
+            began: None,
             first: None,
             latest: 0,
             lost_records: 0,
@@ -135,7 +135,7 @@ impl<'a> Recorder<'a> {
 
     /// The clock when the recording began, before its first event.
     pub fn begin(&mut self, clock: u64) {
-        self.began = clock;
+        self.began.get_or_insert(clock);
     }
 
     /// Whether an observer wants calls.
@@ -225,7 +225,7 @@ impl<'a> Recorder<'a> {
 
     #[inline]
     fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
-        let began = Some(self.began).filter(|&began| began > 0 && began <= clock);
+        let began = self.began.filter(|&began| began <= clock);
         let first = *self.first.get_or_insert(began.unwrap_or(clock));
         if clock < self.latest {
             return Err(Problem::TimeBackwards { by: Nanos(self.latest.saturating_sub(clock)) });

@@ -26,6 +26,8 @@ const EXIT: u64 = 238;
 const FORK: u64 = 239;
 const MIGRATE: u64 = 491;
 const SCHEDULING: [u64; 8] = [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE];
+/// The flag of a switch that an exporter of ours inferred.
+const INFERRED: u64 = 0x100;
 /// What stands beside an event in its message.
 const BESIDE: [u64; 3] = [TIME, 2, FLAGS];
 
@@ -152,11 +154,14 @@ impl Bundle {
         match event {
             Event::Plain(from, to) => {
                 let event = self.bytes.get(from..to).unwrap_or_default();
-                let (context, what) = plain(event, letters);
+                let (flags, what) = plain(event, letters);
                 if let Some(Sched::Switch { next, .. }) = what {
                     running.task = Some((next.comm.to_vec(), next.pid, next.prio));
                 }
-                Some((context, what))
+                if flags.is_some_and(|flags| flags & INFERRED != 0) {
+                    return None;
+                }
+                Some((flags.map_or(WakeContext::Unknown, context), what))
             }
             Event::Switch(index) => match self.compact.switch(index, letters, running) {
                 Some(None) => None,
@@ -233,11 +238,11 @@ impl Compact {
 }
 
 /// An event in the plain form.
-fn plain<'b>(event: &'b [u8], letters: &StateLetters) -> (WakeContext, Option<Sched<'b>>) {
-    let (mut flags, mut what) = (WakeContext::Unknown, None);
+fn plain<'b>(event: &'b [u8], letters: &StateLetters) -> (Option<u64>, Option<Sched<'b>>) {
+    let (mut flags, mut what) = (None, None);
     for field in Fields::new(event).flatten() {
         match field {
-            (FLAGS, Field::Number(number)) => flags = context(number),
+            (FLAGS, Field::Number(number)) => flags = Some(number),
             (id, Field::Bytes(bytes)) if SCHEDULING.contains(&id) => {
                 what = of_event(id, bytes, letters);
             }
