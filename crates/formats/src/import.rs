@@ -1,5 +1,5 @@
-//! Reads recordings of Linux, `perf script` text, `perf.data`, `trace.dat` or Perfetto's, as a stream
-//! of events.
+//! Reads recordings of Linux, `perf script` text, `perf.data`, `trace.dat`, Perfetto's, systrace's or
+//! Chrome's, as a stream of events.
 //!
 //! The events go to the same [`Observer`]s as those of a simulation; memory grows with the number
 //! of tasks, not of events. The format is recognised by content, and all formats may be compressed
@@ -31,8 +31,11 @@
 )]
 
 mod bytes;
+mod chrome;
 mod error;
+mod foreign;
 mod input;
+mod json;
 mod perf_data;
 mod perf_script;
 mod perfetto;
@@ -59,8 +62,8 @@ pub use error::{Error, Place, Problem};
 pub use perf_data::calls_used;
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
 
-use input::{Content, Input};
-pub(crate) use input::{Unpacked, largest_unpacked, read_problem};
+use input::{Around, Content, Input};
+pub(crate) use input::{Unpacked, is_trace_json, largest_unpacked, read_problem};
 use recorder::Recorder;
 
 /// Import options.
@@ -147,9 +150,16 @@ pub fn read(
     let input = Input::open(path, options.progress.as_deref())?;
     recorder.report.compressed = input.compressed;
     let outcome = match input.content {
-        Content::Text(reader) => {
-            recorder.report.format = Format::PerfScript;
-            perf_script::read(reader, &mut recorder)
+        Content::Text(around, reader) => {
+            recorder.report.format = match around {
+                Around::Nothing => Format::PerfScript,
+                Around::Atrace | Around::Page => Format::Systrace,
+            };
+            perf_script::read(reader, around, &mut recorder)
+        }
+        Content::Json(reader) => {
+            recorder.report.format = Format::ChromeJson;
+            chrome::read(reader, &mut recorder)
         }
         Content::Recording(reader) => {
             recorder.report.format = Format::Recording;

@@ -1,36 +1,93 @@
-//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs and what
-//! `trace-cmd report` prints are similar and are read too.
+//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs, alone or
+//! in a page of systrace, and what `trace-cmd report` prints are similar and are read too.
 
 mod fields;
 mod header;
 mod lines;
+mod page;
 
 use schedsim::admission::{CpuNumber, Cpus, OutOfRange, Pid};
 use std::io::Read;
 
 use super::error::{Place, Problem, excerpt};
+use super::input::Around;
 use super::record::{self, Record, Tracepoint};
 use super::recorder::{Lost, Recorder};
 use header::{Header, number, split_perf_record};
 use lines::Lines;
 
 /// Reads all lines into `recorder`.
-pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
+pub(super) fn read(
+    reader: impl Read,
+    around: Around,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), (Place, Problem)> {
     let mut lines = Lines::new(reader);
-    let mut in_callchain = false;
-    let outcome = loop {
-        match lines.next_line() {
-            Ok(Some(text)) => {
-                if let Err(problem) = line(text, &mut in_callchain, recorder) {
-                    break Err(problem);
-                }
-            }
-            Ok(None) => break Ok(()),
-            Err(problem) => break Err(problem),
-        }
+    let outcome = match around {
+        Around::Page => page::page(&mut lines, recorder),
+        Around::Nothing => lines_until(&mut lines, Form::File, recorder).map(drop),
+        Around::Atrace => page::behind_trace(&mut lines)
+            .and_then(|()| lines_until(&mut lines, Form::File, recorder).map(drop)),
     };
     recorder.report.lines = lines.number;
     outcome.map_err(|problem| (Place::Line(lines.number), problem))
+}
+
+/// How lines end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// With the file.
+    File,
+    /// With an element of HTML, which is for other tools if its first line is no line of a trace.
+    Element,
+    /// With a text of JavaScript, whose newlines are spelled.
+    Literal,
+}
+
+impl Form {
+    /// The line as ftrace wrote it, and whether it is the last one.
+    #[inline]
+    fn line(self, text: &[u8]) -> (&[u8], bool) {
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        match self {
+            Form::File => (text, false),
+            Form::Element => match memchr::memmem::find(text, b"</script>") {
+                Some(end) => (&text[..end], true),
+                None => (text, false),
+            },
+            Form::Literal => {
+                let is_last = text.ends_with(b"\";");
+                let text = text.strip_suffix(if is_last { &b"\";"[..] } else { b"\\" });
+                let text = text.unwrap_or_default();
+                (text.strip_suffix(b"\\n").unwrap_or(text), is_last)
+            }
+        }
+    }
+}
+
+/// Parses lines; whether their end was found.
+fn lines_until(
+    lines: &mut Lines<impl Read>,
+    form: Form,
+    recorder: &mut Recorder<'_>,
+) -> Result<bool, Problem> {
+    let mut in_callchain = false;
+    let mut is_trace = form != Form::Element;
+    while let Some(text) = lines.next_line()? {
+        let (text, is_last) = form.line(text);
+        if !is_trace && !text.trim_ascii().is_empty() {
+            if text.first() != Some(&b'#') && Header::parse(text).is_none() {
+                recorder.skip(b"trace-data of another tool", 1);
+                return Ok(is_last || lines.seek(&[b"</script>"])?.is_some());
+            }
+            is_trace = true;
+        }
+        line(text, &mut in_callchain, recorder)?;
+        if is_last {
+            return Ok(true);
+        }
+    }
+    Ok(form == Form::File)
 }
 
 /// Parses one line: an event, a line of a call chain, a comment, or an empty line.

@@ -25,6 +25,14 @@ pub(super) struct Current {
     pub pid: u32,
 }
 
+impl Current {
+    /// The task of these ids, if they are in range.
+    #[inline]
+    pub fn of(tgid: u64, tid: u64) -> Option<Self> {
+        Some(Current { tgid: pid(tgid)?, pid: pid(tid)? })
+    }
+}
+
 /// The event. `pid` is the kernel's term: the id of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sched<'a> {

@@ -140,6 +140,10 @@ pub enum Format {
     TraceDat,
     /// Perfetto's protobuf.
     Perfetto,
+    /// A page of Android's systrace, or what its atrace prints.
+    Systrace,
+    /// Chrome's trace-event JSON.
+    ChromeJson,
     /// The file of schedlab's own recorder.
     Recording,
 }
@@ -151,6 +155,8 @@ impl fmt::Display for Format {
             Format::PerfData => "perf.data",
             Format::TraceDat => "trace.dat",
             Format::Perfetto => "Perfetto",
+            Format::Systrace => "systrace",
+            Format::ChromeJson => "Chrome JSON",
             Format::Recording => "schedlab recording",
         })
     }
