@@ -97,6 +97,15 @@ impl Report {
                 self.late_wakings
             ));
         }
+        let wakeups = [self.events.waking, self.events.wakeup, self.events.wakeup_new];
+        if self.events.switch > 0 && wakeups == [0; 3] {
+            warnings.push(
+                "no wakeup was recorded: a task seems to be woken, by nobody, when it gets its CPU, \
+                 so that waits for a CPU behind a sleep are unknown, and nothing depends on \
+                 anything; record sched_waking, too"
+                    .to_owned(),
+            );
+        }
         if self.events.switch == 0 {
             warnings.push("no sched_switch was recorded: running times are unknown".to_owned());
         }

@@ -147,6 +147,8 @@ pub struct ReplayBuilder {
     latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,
+    /// Whether any wakeup was recorded.
+    has_wakeups: bool,
 }
 
 /// What the scheduler's work in a task's calls takes, in the mean: it is taken off the task's own
@@ -258,6 +260,9 @@ impl ReplayBuilder {
             }
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
+        if !self.has_wakeups {
+            self.tasks.iter_mut().for_each(Task::start_where_seen);
+        }
         let mut shared = std::mem::take(&mut self.shared);
         let pages = self.device_of_pages(&shared);
         self.count_channels(&mut shared);
@@ -294,14 +299,17 @@ impl ReplayBuilder {
                 self.cpus[cpu.index()].switched = time;
             }
             EventKind::SchedWaking { task, target, context } if self.meet(task) => {
+                self.has_wakeups = true;
                 self.tasks[task.index()].live_on(target);
                 self.waking(cpu, task, context, time);
             }
             EventKind::SchedWakeup { task, target } if self.meet(task) => {
+                self.has_wakeups = true;
                 self.tasks[task.index()].live_on(target);
                 self.wakeup(task, time);
             }
             EventKind::SchedWakeupNew { task, target } if self.meet(task) => {
+                self.has_wakeups = true;
                 self.tasks[task.index()].created_on.get_or_insert(cpu);
                 self.tasks[task.index()].live_on(target);
                 self.wakeup_new(task, time);
@@ -439,6 +447,9 @@ impl ReplayBuilder {
     fn switched_in(&mut self, cpu: CpuId, task: TaskId, now: Time) {
         self.leave_other_cpu(task);
         let state = &mut self.tasks[task.index()];
+        if state.status == Status::Unknown {
+            state.seen = now;
+        }
         if state.status == Status::Asleep {
             if state.dead {
                 state.dead = false; // it was preempted on its way out

@@ -33,6 +33,8 @@ pub(super) struct Task {
     /// A waking of it was recorded, but no sleep yet.
     pub pending: Option<Pending>,
     pub start: Start,
+    /// When it got its CPU for the first time, if nothing was recorded of it before.
+    pub seen: Time,
     pub parent: TaskId,
     /// When it was forked; zero if it was there before.
     pub born: Time,
@@ -87,6 +89,7 @@ impl Default for Task {
             log: Log::default(),
             pending: None,
             start: Start::At(Time::ZERO),
+            seen: Time::ZERO,
             parent: TaskId::NONE,
             born: Time::ZERO,
             cpu: CpuId(0),
@@ -153,6 +156,14 @@ impl Task {
         self.dead = false;
         self.expects_switch = true;
         at
+    }
+
+    /// Where no wakeup is recorded, a task that gets its CPU for the first time has slept, and not
+    /// waited since the recording began.
+    pub fn start_where_seen(&mut self) {
+        if self.seen > Time::ZERO && self.start == Start::At(Time::ZERO) {
+            self.start = Start::Asleep(self.seen);
+        }
     }
 
     /// It runs from now on.
