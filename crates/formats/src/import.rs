@@ -44,6 +44,7 @@ mod record;
 mod recorder;
 mod recording;
 mod report;
+mod speeds;
 mod tasks;
 mod trace_dat;
 mod tracepoint;
@@ -53,14 +54,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ::recording::Calibration;
-use schedsim::Nanos;
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::Shared;
+use schedsim::{Nanos, Topology};
 
 pub use ::recording::RECORDER;
 pub use error::{Error, Place, Problem};
 pub use perf_data::calls_used;
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
+pub use speeds::CpuSpeed;
 
 use input::{Around, Content, Input};
 pub(crate) use input::{Unpacked, is_trace_json, largest_unpacked, read_problem};
@@ -95,6 +97,8 @@ pub struct Recording {
     pub cpus: u16,
     /// From the first event to the last.
     pub duration: Nanos,
+    /// The speed of each CPU, if they differ and the file shows it; else empty.
+    pub speeds: Vec<CpuSpeed>,
     /// The objects of the operations in its calls; empty if it has none, or a schedule is read.
     pub objects: Shared,
     /// The names of the objects of its calls, by the number in [`CallKind::Within`](schedsim::trace::CallKind::Within).
@@ -105,6 +109,13 @@ pub struct Recording {
     pub calibrations: Vec<Calibration>,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
+}
+
+impl Recording {
+    /// Its CPUs, if the file shows that their speeds differ.
+    pub fn topology(&self) -> Option<Topology> {
+        speeds::topology(&self.speeds, self.cpus)
+    }
 }
 
 /// A number that the recorder measured beside the recording.

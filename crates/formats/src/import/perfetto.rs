@@ -17,10 +17,10 @@ use schedsim::CpuId;
 use super::error::{Place, Problem};
 use super::input::{Announced, Source};
 use super::placed::Placed;
-use super::record::Record;
+use super::record::{self, Record};
 use super::recorder::{Lost, Recorder};
 use bundle::{Bundle, Running};
-use wire::{Field, Fields};
+use wire::{Field, Fields, numbers};
 
 /// The largest packet, and the largest content of one that is packed.
 const LARGEST: usize = 64 << 20;
@@ -28,6 +28,7 @@ const LARGEST: usize = 64 << 20;
 /// Fields of `TracePacket`.
 const FTRACE_EVENTS: u64 = 1;
 const SEQUENCE: u64 = 10;
+const CPU_INFO: u64 = 67;
 const DEFLATED: u64 = 50;
 const ZSTD: u64 = 133;
 
@@ -48,6 +49,9 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
                 match field.map_err(|()| damaged(at))? {
                     (FTRACE_EVENTS, Field::Bytes(bytes)) => found = Some(Bundle::peek(bytes)),
                     (SEQUENCE, Field::Number(number)) => sequence = number,
+                    (CPU_INFO, Field::Bytes(info)) => {
+                        describe(info, recorder).ok_or_else(|| damaged(at))?;
+                    }
                     _ => {}
                 }
             }
@@ -111,6 +115,27 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// What a packet says of the CPUs: the frequencies that each has, and its capacity.
+fn describe(info: &[u8], recorder: &mut Recorder<'_>) -> Option<()> {
+    let cpus = Fields::new(info).filter_map(|field| match field {
+        Ok((1, Field::Bytes(cpu))) => Some(cpu),
+        _ => None,
+    });
+    for (number, cpu) in (0u64..).zip(cpus) {
+        let (mut frequencies, mut capacity) = (Vec::new(), 0);
+        for field in Fields::new(cpu) {
+            match field.ok()? {
+                (2, field) => numbers(field, &mut frequencies)?,
+                (3, field) => capacity = field.number()?,
+                _ => {}
+            }
+        }
+        let most = frequencies.into_iter().max().unwrap_or(0);
+        recorder.frequencies.describe(record::cpu(number)?, most, capacity);
+    }
+    Some(())
 }
 
 /// The bundles of a CPU.

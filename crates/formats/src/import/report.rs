@@ -24,6 +24,8 @@ pub struct Report {
     pub events: EventCounts,
     /// Events of calls and their objects that were used.
     pub causes: u64,
+    /// Changes of frequencies of CPUs that were used.
+    pub frequencies: u64,
     /// Other events, by name.
     pub skipped: BTreeMap<String, u64>,
     /// The contexts of wakeups.
@@ -123,6 +125,9 @@ impl fmt::Display for Report {
         }
         if self.causes > 0 {
             writeln!(f, "  calls and their objects: {}", self.causes)?;
+        }
+        if self.frequencies > 0 {
+            writeln!(f, "  cpu_frequency: {}", self.frequencies)?;
         }
         for (name, count) in &self.skipped {
             writeln!(f, "  {name}: {count} skipped")?;

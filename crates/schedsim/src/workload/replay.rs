@@ -75,6 +75,9 @@ pub struct ReplayOptions {
     pub background: BackgroundOf,
     /// The tasks that made the recording: they are no part of the background.
     pub recorder: Option<TaskMatch>,
+    /// The speed of each recorded CPU, of the fastest; without them all are alike. Run times are
+    /// told for the fastest.
+    pub speeds: Vec<f64>,
 }
 
 /// What becomes of tasks beside a recorded program.
@@ -379,7 +382,8 @@ impl ReplayBuilder {
                 self.tasks[task.index()].wake(TaskId::NONE, Kind::Unknown, earliest);
             }
         }
-        self.tasks[task.index()].switch_in(cpu, earliest);
+        let speed = self.speed(cpu);
+        self.tasks[task.index()].switch_in(cpu, speed, earliest);
         let state = &mut self.cpus[cpu.index()];
         state.current = Current::Task(task);
         state.guessed = true;
@@ -444,7 +448,12 @@ impl ReplayBuilder {
         self.cpus[cpu.index()].current = Current::Idle;
     }
 
+    fn speed(&self, cpu: CpuId) -> f64 {
+        self.options.speeds.get(cpu.index()).copied().unwrap_or(1.0)
+    }
+
     fn switched_in(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        let speed = self.speed(cpu);
         self.leave_other_cpu(task);
         let state = &mut self.tasks[task.index()];
         if state.status == Status::Unknown {
@@ -458,7 +467,7 @@ impl ReplayBuilder {
                 state.wake(TaskId::NONE, Kind::Unknown, now);
             }
         }
-        state.switch_in(cpu, now);
+        state.switch_in(cpu, speed, now);
         self.cpus[cpu.index()].current = Current::Task(task);
         self.cpus[cpu.index()].guessed = false;
         self.cpus[cpu.index()].unclaimed.clear();

@@ -22,6 +22,7 @@ pub(super) fn parse(tracepoint: Tracepoint, fields: &[u8]) -> Option<Sched<'_>> 
         Tracepoint::Exec => exec(fields),
         Tracepoint::Exit => named(fields).map(|(task, _)| Sched::Exit { task }),
         Tracepoint::Migrate => migrate(fields),
+        Tracepoint::Frequency => frequency(fields),
     }
 }
 
@@ -56,6 +57,13 @@ fn migrate(fields: &[u8]) -> Option<Sched<'_>> {
     let (from, rest) = cpu(rest.strip_prefix(b" orig_cpu=")?)?;
     let (to, _) = cpu(rest.strip_prefix(b" dest_cpu=")?)?;
     Some(Sched::Migrate { task, from, to })
+}
+
+/// `state=… cpu_id=…`.
+fn frequency(fields: &[u8]) -> Option<Sched<'_>> {
+    let (khz, rest) = number(fields.strip_prefix(b"state=")?)?;
+    let (of, _) = cpu(rest.strip_prefix(b" cpu_id=")?)?;
+    Some(Sched::Frequency { of, khz })
 }
 
 /// `comm=… pid=… child_comm=… child_pid=…`.

@@ -25,7 +25,9 @@ const EXEC: u64 = 237;
 const EXIT: u64 = 238;
 const FORK: u64 = 239;
 const MIGRATE: u64 = 491;
-const SCHEDULING: [u64; 8] = [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE];
+const FREQUENCY: u64 = 11;
+const SCHEDULING: [u64; 9] =
+    [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE, FREQUENCY];
 /// What stands beside an event in its message.
 const BESIDE: [u64; 3] = [TIME, 2, FLAGS];
 
@@ -285,6 +287,7 @@ fn of_event<'b>(id: u64, event: &'b [u8], letters: &StateLetters) -> Option<Sche
             child: record::pid(values[4])?,
             comm: texts[3],
         },
+        FREQUENCY => Sched::Frequency { of: cpu(2)?, khz: values[1] },
         MIGRATE => Sched::Migrate { task: task(1, 2, 3)?, from: cpu(4)?, to: cpu(5)? },
         _ => return None,
     })
