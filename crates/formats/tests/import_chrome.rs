@@ -189,6 +189,24 @@ fn the_text_of_ftrace_in_it_is_read() {
     assert!(complaint(lost.as_bytes()).contains("40 events were lost"));
 }
 
+/// JSON is also what rt-app's workloads are written in: the content decides.
+#[test]
+fn a_trace_in_json_is_no_workload() {
+    let named = |name: &str, text: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, text).unwrap();
+        formats::workload::Workload::resolve(path.as_os_str())
+    };
+    for text in [include_str!("data/runs.chrome.json"), "[{\"ph\":\"X\"}]"] {
+        let resolved = named("a-trace.json", text).unwrap();
+        assert!(matches!(resolved, formats::workload::Workload::Recording(_)), "{text}");
+    }
+    let rt_app = "{\"tasks\":{\"a\":{\"loop\":2,\"run\":1000}},\"global\":{\"duration\":1}}";
+    let resolved = named("a-workload.json", rt_app).map(drop);
+    assert!(resolved.is_ok(), "{resolved:?}");
+    assert!(matches!(named("a-workload.json", rt_app), Ok(formats::workload::Workload::Closed(_))));
+}
+
 #[test]
 fn json_without_scheduling_events_is_refused() {
     let files = [

@@ -80,6 +80,17 @@ fn summaries_and_tables_are_refused_by_name() {
     }
 }
 
+/// What `trace-cmd report -R` prints: a state is 64 there, and 128 in a later kernel.
+#[test]
+fn states_without_a_meaning_are_refused() {
+    let text = "version = 6\ncpus=6\n           <...>-1701  [001]    76.211513: sched_switch:  \
+                prev_comm=trace-cmd prev_pid=1701 prev_prio=120 prev_state=64 \
+                next_comm=swapper/1 next_pid=0 next_prio=120\n";
+    let message = complaint(text.as_bytes());
+    assert!(message.contains(":3: this is text of `trace-cmd report -R`"), "{message}");
+    assert!(message.contains("give the trace.dat itself"), "{message}");
+}
+
 #[test]
 fn binary_files_of_others_are_refused_by_name() {
     let ctf = [&[0x57, 0x1d, 0xd1, 0x75][..], &[0; 60]].concat();

@@ -106,6 +106,13 @@ fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Re
         return Ok(());
     };
     let Some(what) = fields::parse(tracepoint, header.fields) else {
+        if tracepoint == Tracepoint::Switch && fields::has_raw_state(header.fields) {
+            return Err(Problem::Foreign {
+                what: "text of `trace-cmd report -R`, whose states are numbers that mean another \
+                       thing in each kernel",
+                instead: "give the trace.dat itself, or print it without -R",
+            });
+        }
         let fields =
             || Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) };
         return Err(out_of_range(header.fields).unwrap_or_else(fields));
@@ -139,7 +146,10 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
         recorder.lose(Lost::Records(lost));
         return Ok(());
     }
-    // The first line of `trace-cmd report`.
+    // The first lines of `trace-cmd report`.
+    if trimmed.strip_prefix(b"version = ").is_some_and(|version| version.len() == 1) {
+        return Ok(());
+    }
     if let Some((cpus, b"")) = trimmed.strip_prefix(b"cpus=").and_then(number) {
         return cpus_online(cpus, recorder);
     }

@@ -42,6 +42,16 @@ fn switch(fields: &[u8]) -> Option<Sched<'_>> {
     Some(Sched::Switch { prev, prev_state: prev_state(state), next })
 }
 
+/// Whether the state of a switch is a number, and no arrow follows it.
+#[cold]
+pub(super) fn has_raw_state(fields: &[u8]) -> bool {
+    let state = b" prev_state=";
+    let Some(place) = memchr::memmem::find(fields, state) else { return false };
+    let (_, rest) = fields.split_at(place);
+    let state = rest.strip_prefix(state).and_then(number);
+    state.is_some_and(|(_, rest)| rest.starts_with(b" next_comm="))
+}
+
 /// `comm=… pid=… prio=… [success=1] target_cpu=…` or `comm:pid [prio] [success=1] CPU:…`.
 #[inline]
 fn woken(fields: &[u8]) -> Option<(NamedTask<'_>, CpuId)> {

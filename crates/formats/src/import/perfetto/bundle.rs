@@ -14,6 +14,7 @@ const CPU: u64 = 1;
 const EVENT: u64 = 2;
 const LOST: u64 = 3;
 const COMPACT: u64 = 4;
+const CLOCK: u64 = 5;
 /// Of `FtraceEvent`: its time, its flags, and the scheduling events.
 const TIME: u64 = 1;
 const FLAGS: u64 = 5;
@@ -36,6 +37,8 @@ pub(super) struct Peeked {
     pub cpu: u16,
     pub lost: bool,
     pub has_scheduling: bool,
+    /// The number of its clock; 0 is the usual one.
+    pub clock: u64,
 }
 
 /// A bundle that is read, from its next event on.
@@ -80,11 +83,12 @@ pub(super) struct Running {
 impl Bundle {
     /// Looks at a bundle without its events.
     pub fn peek(bytes: &[u8]) -> Option<Peeked> {
-        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false };
+        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false, clock: 0 };
         for field in Fields::new(bytes) {
             match field.ok()? {
                 (CPU, Field::Number(number)) => peeked.cpu = record::cpu(number)?.0,
                 (LOST, Field::Number(number)) => peeked.lost = number != 0,
+                (CLOCK, Field::Number(number)) => peeked.clock = number,
                 (COMPACT | EVENT, _) => peeked.has_scheduling = true,
                 _ => {}
             }
