@@ -207,6 +207,29 @@ fn a_bomb_of_atrace_is_refused() {
     assert!(message.contains("unpacks to more than"), "{message}");
 }
 
+/// What trace-cmd prints in place of events, and of an empty CPU.
+#[test]
+fn trace_cmds_own_lines_are_known() {
+    let text = format!("version = 6\nCPU 0 is empty\ncpus=4\n{PHONE}");
+    assert_eq!(import_bytes(text.as_bytes()).unwrap().recording.cpus, 4);
+    for (line, lost) in [("CPU:2 [7 EVENTS DROPPED]", 7), ("CPU:2 [EVENTS DROPPED]", 1)] {
+        let message = complaint(format!("{PHONE}{line}\n").as_bytes());
+        assert!(message.contains(&format!("{lost} events were lost")), "{message}");
+    }
+    assert!(
+        complaint(format!("{PHONE}CPU:2 [7 EVENTS]\nCPU:2 [x]\n").as_bytes())
+            .contains("not a line")
+    );
+}
+
+/// Old pages that were made again by others spell no newlines.
+#[test]
+fn an_old_page_may_have_plain_lines() {
+    let page =
+        format!("<html>\n<script>\n  var linuxPerfData = \"\\\n{PHONE}  </script>\n</html>\n");
+    assert_eq!(import_bytes(page.as_bytes()).unwrap().events.len(), 5);
+}
+
 #[test]
 fn lost_events_are_counted() {
     let lost = PHONE.replace("##### CPU 2", "CPU:2 [LOST 7 EVENTS]\n##### CPU 2");

@@ -49,19 +49,17 @@ impl Form {
     #[inline]
     fn line(self, text: &[u8]) -> (&[u8], bool) {
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        match self {
-            Form::File => (text, false),
-            Form::Element => match memchr::memmem::find(text, b"</script>") {
-                Some(end) => (&text[..end], true),
-                None => (text, false),
-            },
-            Form::Literal => {
-                let is_last = text.ends_with(b"\";");
-                let text = text.strip_suffix(if is_last { &b"\";"[..] } else { b"\\" });
-                let text = text.unwrap_or_default();
-                (text.strip_suffix(b"\\n").unwrap_or(text), is_last)
-            }
+        if self == Form::File {
+            return (text, false);
         }
+        if let Some(end) = memchr::memmem::find(text, b"</script>") {
+            return (&text[..end], true);
+        }
+        let spelled = if self == Form::Literal { text } else { return (text, false) };
+        let is_last = spelled.ends_with(b"\";");
+        let rest = spelled.strip_suffix(if is_last { &b"\";"[..] } else { b"\\" });
+        let rest = rest.unwrap_or(spelled);
+        (rest.strip_suffix(b"\\n").unwrap_or(rest), is_last)
     }
 }
 
@@ -150,6 +148,9 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
     if trimmed.strip_prefix(b"version = ").is_some_and(|version| version.len() == 1) {
         return Ok(());
     }
+    if let Some((_, b" is empty")) = trimmed.strip_prefix(b"CPU ").and_then(number) {
+        return Ok(());
+    }
     if let Some((cpus, b"")) = trimmed.strip_prefix(b"cpus=").and_then(number) {
         return cpus_online(cpus, recorder);
     }
@@ -182,12 +183,17 @@ fn out_of_range(text: &[u8]) -> Option<Problem> {
     })
 }
 
-/// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file. Its other lines are like those of
-/// perf.
+/// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file, whose other lines are like those of
+/// perf; `CPU:1 [42 EVENTS DROPPED]` from trace-cmd, or without a number if the kernel gave none.
 fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
     let (_, rest) = number(text.strip_prefix(b"CPU:")?)?;
-    let (lost, rest) = number(rest.strip_prefix(b" [LOST ")?)?;
-    (rest == b" EVENTS]").then_some(lost)
+    match rest.strip_prefix(b" [")?.strip_suffix(b"]")? {
+        b"EVENTS DROPPED" => Some(1),
+        rest => match number(rest.strip_prefix(b"LOST ").unwrap_or(rest))? {
+            (lost, b" EVENTS" | b" EVENTS DROPPED") => Some(lost),
+            _ => None,
+        },
+    }
 }
 
 /// `file:line`, which `-F +srcline` prints below each line of a call chain.
