@@ -47,7 +47,7 @@ pub(super) fn recognise_directory(path: &Path) -> Problem {
 /// A buffer of a log begins with its size, and its first event is the log's own header.
 fn is_windows(sample: &[u8]) -> bool {
     let size = sample.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-    let is_size = size.is_some_and(|size| size >= 1024 && size <= 16 << 20 && size & 1023 == 0);
+    let is_size = size.is_some_and(|size| (1024..=16 << 20).contains(&size) && size & 1023 == 0);
     // `WMI_BUFFER_HEADER` has 72 bytes; then version, kind of header, flags.
     is_size
         && sample.get(74).is_some_and(|kind| [1, 2].contains(kind))

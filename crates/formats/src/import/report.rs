@@ -99,8 +99,7 @@ impl Report {
                 self.late_wakings
             ));
         }
-        let wakeups = [self.events.waking, self.events.wakeup, self.events.wakeup_new];
-        if self.events.switch > 0 && wakeups == [0; 3] {
+        if self.events.switch > 0 && [self.events.waking, self.events.wakeup] == [0; 2] {
             warnings.push(
                 "no wakeup was recorded: a task seems to be woken, by nobody, when it gets its CPU, \
                  so that waits for a CPU behind a sleep are unknown, and nothing depends on \

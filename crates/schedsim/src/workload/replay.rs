@@ -150,7 +150,7 @@ pub struct ReplayBuilder {
     latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,
-    /// Whether any wakeup was recorded.
+    /// Whether any wakeup was recorded that ends a sleep.
     has_wakeups: bool,
 }
 
@@ -312,7 +312,6 @@ impl ReplayBuilder {
                 self.wakeup(task, time);
             }
             EventKind::SchedWakeupNew { task, target } if self.meet(task) => {
-                self.has_wakeups = true;
                 self.tasks[task.index()].created_on.get_or_insert(cpu);
                 self.tasks[task.index()].live_on(target);
                 self.wakeup_new(task, time);
