@@ -14,7 +14,7 @@ use crate::import::error::{Place, Problem};
 use crate::import::record::{self, NamedTask, Record, Sched};
 use crate::import::recorder::Recorder;
 
-/// The most events of a file: each takes 32 bytes of memory until all are known.
+/// The most events of a file: each takes 36 bytes of memory until all are known.
 const MOST: usize = 1 << 25;
 
 /// What a file has, as far as it is read.
