@@ -37,9 +37,13 @@ impl Producer {
         [self.number(head, 4), fields.to_vec()].concat()
     }
 
-    /// A `trace.dat` of version 6 with the given options: on CPU 0 `a` is woken by a hardware
-    /// interrupt, runs for 5 µs and sleeps.
-    fn trace_dat(self, options: &[(u64, &[u8])]) -> Vec<u8> {
+    fn word(self, number: u64) -> Vec<u8> {
+        self.number(number, 4)
+    }
+
+    /// What perf and trace-cmd copy from the kernel: byte order and sizes, the format of a page, and
+    /// those of two tracepoints.
+    fn described(self) -> Vec<u8> {
         let common = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
             \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
             \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
@@ -72,41 +76,106 @@ impl Producer {
             8 + long,
             4096 - 8 - long
         );
+        [
+            vec![self.big_endian.into(), long as u8],
+            self.word(4096),
+            b"header_page\0".to_vec(),
+            self.sized(&header),
+            b"header_event\0".to_vec(),
+            self.sized(""),
+            self.word(0), // ftrace's own events
+            self.word(1),
+            b"sched\0".to_vec(),
+            self.word(2),
+            self.sized(&switch),
+            self.sized(&waking),
+        ]
+        .concat()
+    }
+
+    /// On CPU 0 `a` is woken by a hardware interrupt, runs for 5 µs and sleeps: the time since the
+    /// last event, and the fields of each.
+    fn events(self) -> [(u64, Vec<u8>); 3] {
         let name = |name: &str| {
             let mut bytes = name.as_bytes().to_vec();
             bytes.resize(16, 0);
             bytes
         };
-        let n = |number: u64| self.number(number, 4);
-        let begin = |id: u64, flags: u64| {
-            [self.number(id, 2), vec![flags as u8, 0], self.number(0, 4)].concat()
-        };
-        let task = |comm: &str, pid: u64| [name(comm), n(pid), n(120)].concat();
+        let begin =
+            |id: u64, flags: u64| [self.number(id, 2), vec![flags as u8, 0], self.word(0)].concat();
+        let task = |comm: &str, pid: u64| [name(comm), self.word(pid), self.word(120)].concat();
         let switched = |from: (&str, u64), state: u64, to: (&str, u64)| {
-            let state = self.number(state, long as usize);
+            let state = self.number(state, self.long as usize);
             [begin(300, 0), task(from.0, from.1), state, task(to.0, to.1)].concat()
         };
-        let woken = [begin(301, 8), task("a", 7), n(0)].concat();
-        let events = [
-            self.event(0, &woken),
-            self.event(1000, &switched(("swapper/0", 0), 0, ("a", 7))),
-            self.event(5000, &switched(("a", 7), 1, ("swapper/0", 0))),
+        let woken = [begin(301, 8), task("a", 7), self.word(0)].concat();
+        [
+            (0, woken),
+            (1000, switched(("swapper/0", 0), 0, ("a", 7))),
+            (5000, switched(("a", 7), 1, ("swapper/0", 0))),
         ]
-        .concat();
+    }
+
+    /// A perf.data with two events, each with the clock that its attribute names, if any.
+    fn perf_data(self, clocks: [Option<u64>; 2]) -> Vec<u8> {
+        const ATTRIBUTE: usize = 112;
+        let long = |number: u64| self.number(number, 8);
+        let mut data = Vec::new();
+        let mut time = 1_000_000;
+        for (delta, fields) in self.events() {
+            time += delta;
+            let raw = (fields.len() as u64 + 4).next_multiple_of(8) as usize - 4;
+            let mut fields = fields;
+            fields.resize(raw, 0);
+            // Of the ids `{ pid, tid }`, the time, the CPU, and the raw fields.
+            let sample = [self.word(7), self.word(7), long(time), self.word(0), self.word(0)];
+            let sample = [sample.concat(), self.word(raw as u64), fields].concat();
+            let head = [self.word(9), self.number(0, 2), self.number(sample.len() as u64 + 8, 2)];
+            data.extend([head.concat(), sample].concat());
+        }
+        let attributes = [300, 301].into_iter().zip(clocks).map(|(id, clock)| {
+            let mut attribute = vec![0; ATTRIBUTE];
+            let mut put = |at: usize, bytes: Vec<u8>| {
+                attribute[at..at + bytes.len()].copy_from_slice(&bytes);
+            };
+            put(0, self.word(2));
+            put(4, self.word(ATTRIBUTE as u64));
+            put(8, long(id));
+            put(24, long(2 | 4 | 128 | 1024));
+            let bit = if self.big_endian { 38 } else { 25 };
+            put(40, long(u64::from(clock.is_some()) << bit));
+            put(92, self.word(clock.unwrap_or(0)));
+            [attribute, self.word(0), self.word(8), b"event\0\0\0".to_vec()].concat()
+        });
+        let described = [self.word(2), self.word(ATTRIBUTE as u64)].concat();
+        let described = [described, attributes.collect::<Vec<_>>().concat()].concat();
+        let tracing = [b"\x17\x08\x44tracing0.6\0".to_vec(), self.described()].concat();
+        let section =
+            |offset: usize, size: usize| [long(offset as u64), long(size as u64)].concat();
+        let (begin, end) = (104, 104 + data.len());
+        let places =
+            [section(end + 32, tracing.len()), section(end + 32 + tracing.len(), described.len())];
+        let magic = if self.big_endian { b"2ELIFREP" } else { b"PERFILE2" };
+        [
+            [magic.to_vec(), long(104), long(ATTRIBUTE as u64)].concat(),
+            [section(0, 0), section(begin, data.len()), section(0, 0)].concat(),
+            // The formats of tracepoints, and the descriptions of events.
+            [long(1 << 1 | 1 << 12), long(0), long(0), long(0)].concat(),
+            data,
+            places.concat(),
+            tracing,
+            described,
+        ]
+        .concat()
+    }
+
+    /// A `trace.dat` of version 6 with the given options.
+    fn trace_dat(self, options: &[(u64, &[u8])]) -> Vec<u8> {
+        let (long, n) = (self.long, |number: u64| self.word(number));
+        let events = self.events().map(|(delta, fields)| self.event(delta, &fields)).concat();
         let mut file = [
             b"\x17\x08\x44tracing6\0".to_vec(),
-            vec![self.big_endian.into(), long as u8],
-            n(4096),
-            b"header_page\0".to_vec(),
-            self.sized(&header),
-            b"header_event\0".to_vec(),
-            self.sized(""),
-            n(0), // ftrace's own events
-            n(1),
-            b"sched\0".to_vec(),
-            n(2),
-            self.sized(&switch),
-            self.sized(&waking),
+            self.described(),
             n(0),
             n(0),
             self.number(0, 8),
@@ -160,6 +229,29 @@ fn a_trace_dat_of_any_producer_is_read() {
             for length in (11..file.len()).step_by(7) {
                 let message = complaint(&file[..length]);
                 assert!(message.contains("cut off"), "{length}: {message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_perf_data_of_any_producer_is_read() {
+    for big_endian in [false, true] {
+        for long in [4, 8] {
+            let producer = Producer { big_endian, long };
+            for clocks in [[None, None], [Some(1), Some(1)]] {
+                let file = producer.perf_data(clocks);
+                let imported = import_bytes(&file).unwrap_or_else(|error| panic!("{error}"));
+                expect_events(&imported);
+                assert_eq!(imported.recording.tasks[0].tgid, 7);
+                for length in (9..file.len()).step_by(7) {
+                    let message = complaint(&file[..length]);
+                    assert!(message.contains("cut off"), "{length}: {message}");
+                }
+            }
+            for clocks in [[Some(1), None], [Some(1), Some(4)]] {
+                let message = complaint(&producer.perf_data(clocks));
+                assert!(message.contains("times of several clocks"), "{message}");
             }
         }
     }
