@@ -38,8 +38,8 @@ use worlds::experiment::fit;
                         schedlab inspect server.rec --request client --report explained\n\nRecord with: perf record -a -e \
                         'sched:sched_*' -- COMMAND")]
 pub struct Inspect {
-    /// A recording: perf.data, trace.dat, Perfetto's, or the text of `perf script`, `trace-cmd report`
-    /// or ftrace, plain or compressed with zstd. Or a stochastic workload
+    /// A recording: perf.data, trace.dat, Perfetto's, systrace's or Chrome's, or the text of `perf
+    /// script`, `trace-cmd report` or ftrace, plain or compressed with zstd. Or a stochastic workload
     workload: OsString,
     /// Number of tasks and wake edges to show
     #[arg(long, value_name = "N", default_value_t = 15)]

@@ -14,6 +14,7 @@ const CPU: u64 = 1;
 const EVENT: u64 = 2;
 const LOST: u64 = 3;
 const COMPACT: u64 = 4;
+const CLOCK: u64 = 5;
 /// Of `FtraceEvent`: its time, its flags, and the scheduling events.
 const TIME: u64 = 1;
 const FLAGS: u64 = 5;
@@ -25,7 +26,9 @@ const EXEC: u64 = 237;
 const EXIT: u64 = 238;
 const FORK: u64 = 239;
 const MIGRATE: u64 = 491;
-const SCHEDULING: [u64; 8] = [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE];
+const FREQUENCY: u64 = 11;
+const SCHEDULING: [u64; 9] =
+    [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE, FREQUENCY];
 /// The flag of a switch that an exporter of ours inferred.
 const INFERRED: u64 = 0x100;
 /// What stands beside an event in its message.
@@ -36,6 +39,8 @@ pub(super) struct Peeked {
     pub cpu: u16,
     pub lost: bool,
     pub has_scheduling: bool,
+    /// The number of its clock; 0 is the usual one.
+    pub clock: u64,
 }
 
 /// A bundle that is read, from its next event on.
@@ -80,11 +85,12 @@ pub(super) struct Running {
 impl Bundle {
     /// Looks at a bundle without its events.
     pub fn peek(bytes: &[u8]) -> Option<Peeked> {
-        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false };
+        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false, clock: 0 };
         for field in Fields::new(bytes) {
             match field.ok()? {
                 (CPU, Field::Number(number)) => peeked.cpu = record::cpu(number)?.0,
                 (LOST, Field::Number(number)) => peeked.lost = number != 0,
+                (CLOCK, Field::Number(number)) => peeked.clock = number,
                 (COMPACT | EVENT, _) => peeked.has_scheduling = true,
                 _ => {}
             }
@@ -290,6 +296,7 @@ fn of_event<'b>(id: u64, event: &'b [u8], letters: &StateLetters) -> Option<Sche
             child: record::pid(values[4])?,
             comm: texts[3],
         },
+        FREQUENCY => Sched::Frequency { of: cpu(2)?, khz: values[1] },
         MIGRATE => Sched::Migrate { task: task(1, 2, 3)?, from: cpu(4)?, to: cpu(5)? },
         _ => return None,
     })
