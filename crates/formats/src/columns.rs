@@ -98,15 +98,31 @@ pub const COLUMNS: [Column; WIDTH] = [
     always("time_ns", Kind::Whole(64), "nanoseconds since the beginning; never less than before"),
     always("cpu", CPU_NUMBER, "where it happened; of a waking, the CPU that wakes"),
     always("event", Kind::Word(&EVENTS), "what happened"),
-    some("task", TASK_NUMBER, "the task it is about; of a switch the one that runs now, of a fork the child; empty is the idle task"),
+    some(
+        "task",
+        TASK_NUMBER,
+        "the task it is about; of a switch the one that runs now, of a fork the child; empty is the idle task",
+    ),
     some("prev", TASK_NUMBER, "of a switch: the task that ran; empty is the idle task"),
-    some("prev_state", Kind::Word(<PrevState as VariantNames>::VARIANTS), "of a switch: why that task stopped"),
+    some(
+        "prev_state",
+        Kind::Word(<PrevState as VariantNames>::VARIANTS),
+        "of a switch: why that task stopped",
+    ),
     some("parent", TASK_NUMBER, "of a fork: the task that called it"),
     some("from_cpu", CPU_NUMBER, "of a migration: where the task was"),
     some("target_cpu", CPU_NUMBER, "of a wakeup or a migration: where the task is now"),
-    some("context", Kind::Word(<WakeContext as VariantNames>::VARIANTS), "of a waking: what woke the task"),
+    some(
+        "context",
+        Kind::Word(<WakeContext as VariantNames>::VARIANTS),
+        "of a waking: what woke the task",
+    ),
     some("overhead", Kind::Word(&OVERHEADS), "of overhead: what it is for"),
-    some("duration_ns", Kind::Whole(64), "of overhead: how long; of a completed job: its bursts and pauses"),
+    some(
+        "duration_ns",
+        Kind::Whole(64),
+        "of overhead: how long; of a completed job: its bursts and pauses",
+    ),
     some("owner", TASK_NUMBER, "of a contention: the task that holds the mutex"),
     some("mutex", Kind::Whole(32), "of a contention: the number of the mutex"),
     some("old_prio", Kind::Whole(8), "of an inheritance: the kernel's priority before"),
@@ -232,4 +248,79 @@ pub fn event(cells: &Cells) -> Option<Event> {
 /// The number of a task; the idle task has none.
 fn number(task: TaskId) -> Option<u64> {
     (task != TaskId::NONE).then_some(task.0.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    #[test]
+    fn a_row_is_the_whole_event_and_other_rows_are_none() {
+        let (task, cpu, other) = (TaskId(3), CpuId(2), TaskId::NONE);
+        let kinds = [
+            EventKind::SchedSwitch { prev: task, next: other, prev_state: PrevState::Dead },
+            EventKind::SchedSwitch { prev: other, next: task, prev_state: PrevState::Runnable },
+            EventKind::SchedWaking { task, target: cpu, context: WakeContext::Unknown },
+            EventKind::SchedWakeup { task, target: cpu },
+            EventKind::SchedWakeupNew { task, target: cpu },
+            EventKind::SchedProcessFork { parent: other, child: TaskId(9) },
+            EventKind::SchedProcessExec { task },
+            EventKind::SchedProcessExit { task },
+            EventKind::SchedMigrateTask { task, from: cpu, to: CpuId(7) },
+            EventKind::JobRelease { task },
+            EventKind::JobComplete { task, demand: Nanos(u64::MAX) },
+            EventKind::Overhead { task: other, kind: OverheadKind::Calls, spent: Nanos(5) },
+            EventKind::SchedPiSetprio { task, old: 139, new: 3 },
+            EventKind::ContentionBegin { task, owner: TaskId(9), mutex: u32::MAX },
+        ];
+        let mut kinds_seen = [false; EVENTS.len()];
+        for kind in kinds {
+            let whole = Event { time: Time(u64::MAX), cpu: CpuId(1023), kind };
+            let row = cells(&whole);
+            assert_eq!(event(&row), Some(whole));
+            kinds_seen[usize::try_from(row[EVENT].expect("a kind")).expect("small")] = true;
+            for (column, of) in
+                COLUMNS.iter().enumerate().filter(|(place, _)| row[*place].is_some())
+            {
+                // A number that is too large for its field is no event.
+                let mut wrong = row;
+                wrong[column] = Some(u64::MAX);
+                if of.kind != Kind::Whole(64) {
+                    assert_eq!(event(&wrong), None, "{}", of.name);
+                }
+                wrong[column] = None;
+                assert!(event(&wrong) != Some(whole), "{}", of.name);
+            }
+        }
+        assert_eq!(kinds_seen, [true; EVENTS.len()], "a kind of event was not tried");
+    }
+
+    #[test]
+    fn the_documents_table_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trace.md");
+        let text = std::fs::read_to_string(path).expect("docs/trace.md");
+        let mut table = String::from("| column | cells | what |\n|---|---|---|\n");
+        for Column { name, kind, optional, meaning } in &COLUMNS {
+            let cells = match kind {
+                Kind::Whole(bits) => format!("{bits} bits"),
+                Kind::Word(words) => {
+                    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+                }
+            };
+            let or_empty = if *optional { ", or empty" } else { "" };
+            writeln!(table, "| `{name}` | {cells}{or_empty} | {meaning} |").expect("a string");
+        }
+        let (begin, end) = ("<!-- columns -->\n", "<!-- end of columns -->");
+        let (before, rest) = text.split_once(begin).expect("the mark of the columns");
+        let (_, behind) = rest.split_once(end).expect("the mark of their end");
+        let right = format!("{before}{begin}{table}{end}{behind}");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &right).expect("docs/trace.md");
+        }
+        assert!(
+            text == right,
+            "docs/trace.md has other columns: UPDATE_DOCS=1 cargo test -p schedlab-formats"
+        );
+    }
 }

@@ -87,7 +87,9 @@ pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted
     let compresses = to.extension().is_some_and(|extension| extension == "zst");
     if compresses && format == Format::Parquet {
         let name = to.display();
-        return Err(Error::Usage(format!("Parquet is compressed already; leave out the .zst of {name}")));
+        return Err(Error::Usage(format!(
+            "Parquet is compressed already; leave out the .zst of {name}"
+        )));
     }
     let file = BufWriter::with_capacity(1 << 18, File::create(to).map_err(failed)?);
     if compresses {

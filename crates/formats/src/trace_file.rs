@@ -29,8 +29,8 @@ use header::ADVICE;
 use program::Error;
 use schedsim::trace::{Event, Observer, TraceHash};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &str = "schedlab trace 1\n";
@@ -137,7 +137,10 @@ impl Reader {
     pub fn recognises(path: &Path) -> bool {
         let begin = || {
             let file = File::open(path).ok()?;
-            Some(is_table(&file) || begins_with(&mut zstd::Decoder::new(file).ok()?, MAGIC.as_bytes()))
+            Some(
+                is_table(&file)
+                    || begins_with(&mut zstd::Decoder::new(file).ok()?, MAGIC.as_bytes()),
+            )
         };
         begin().unwrap_or(false)
     }

@@ -16,12 +16,13 @@ use worlds::experiment::{CostOverrides, Reading, Recorded};
                   schedlab export workloads/redis.perf-script.txt.zst -o redis.pftrace\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.json\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n  \
+                  schedlab export redis-eevdf.trace -o redis-eevdf.parquet\n  \
                   schedlab export program.rec -o program.toml\n\n\
                   Open a .pftrace at https://ui.perfetto.dev; it stays in the browser. The \
-                  extension sets the format: .pftrace, .json, .txt; .toml is a workload that does \
-                  what the recorded tasks do; add .zst to compress.")]
+                  extension sets the format: .pftrace, .json, .txt, .ftrace.txt, .parquet; .toml is a workload \
+                  that does what the recorded tasks do; add .zst to compress.")]
 pub struct Export {
-    /// A trace of schedlab (`schedlab run … --trace FILE`), or a recording of perf
+    /// A trace of schedlab (`schedlab run … --trace FILE`, or Parquet), or a recording
     trace: PathBuf,
     /// The file to write
     #[arg(short, value_name = "FILE")]
@@ -40,8 +41,9 @@ impl Export {
         let format = self.to.or_else(|| Format::of_name(&self.output)).ok_or_else(|| {
             let name = self.output.display();
             Error::Usage(format!(
-                "the format of {name} is unknown; use the extension .pftrace, .json, .txt or \
-                 .toml, or say --to perfetto|chrome|perf-script"
+                "the format of {name} is unknown; use the extension .pftrace, .json, .txt, \
+                 .ftrace.txt, .parquet or .toml, or say \
+                 --to perfetto|chrome|perf-script|ftrace|parquet"
             ))
         })?;
         let omitted = export(&TraceSource::open(&self.trace)?, format, &self.output)?;
@@ -49,7 +51,7 @@ impl Export {
         if jobs + overheads > 0 {
             eprintln!(
                 "schedlab: left out {overheads} overhead and {jobs} job events, which perf has no \
-                 words for; .pftrace and .json have them"
+                 words for; .pftrace, .json and .parquet have them"
             );
         }
         Ok(())

@@ -5,7 +5,8 @@ use schedsim::trace::TaskInfo;
 use serde::{Deserialize, Serialize};
 
 /// The next step for a damaged file.
-pub(super) const ADVICE: &str = "write it again with `schedlab run WORKLOAD --policy P --trace FILE`";
+pub(super) const ADVICE: &str =
+    "write it again with `schedlab run WORKLOAD --policy P --trace FILE`";
 
 /// The description of the run in a trace file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -215,7 +215,8 @@ impl TableReader {
         let header = Header::read(header.as_bytes()).map_err(Problem::Damaged)?;
         let hash = value(HASH).and_then(|hash| u64::from_str_radix(&hash, 16).ok());
         let Some(hash) = hash else { return damaged(&format!("it has no {HASH}")) };
-        if let Some(column) = metadata.row_groups().iter().find_map(|group| outside(group, length)) {
+        if let Some(column) = metadata.row_groups().iter().find_map(|group| outside(group, length))
+        {
             return damaged(&format!("{column} lies outside of the file"));
         }
         let checked = Checked::new(&header);
@@ -291,7 +292,8 @@ impl TableReader {
                     }
                     (ColumnReader::ByteArrayColumnReader(reader), Kind::Word(words)) => {
                         read_column(reader, place, batch, |value: &ByteArray| {
-                            let place = words.iter().position(|word| word.as_bytes() == value.data());
+                            let place =
+                                words.iter().position(|word| word.as_bytes() == value.data());
                             place.and_then(|place| u64::try_from(place).ok())
                         })
                     }

@@ -15,12 +15,12 @@ pub const INFERRED: u64 = 0x100;
 /// Where an event stands in a bundle. Readers sort by time, and events of one time in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Form {
-    /// A message of its own.
-    Plain,
     /// In the columns of switches.
     Switch,
     /// In the columns of wakings.
     Waking,
+    /// A message of its own.
+    Plain,
 }
 
 /// Events of one CPU. Compact events are stored by column, as in the format.
@@ -114,7 +114,14 @@ impl Bundle {
         self.full(time, (prev, PrevState::Runnable), next, name, INFERRED);
     }
 
-    fn full(&mut self, time: Time, prev: (&Name, PrevState), next: TaskId, name: &Name, flags: u64) {
+    fn full(
+        &mut self,
+        time: Time,
+        prev: (&Name, PrevState),
+        next: TaskId,
+        name: &Name,
+        flags: u64,
+    ) {
         self.running = next;
         self.events += 1;
         self.last = self.last.max(Some((time, Form::Plain)));

@@ -104,29 +104,8 @@ impl Bundle {
         self.compact = Compact::default();
         self.bytes = bytes.to_vec();
         for field in Fields::new(bytes) {
-            match field.ok()? {
-                (EVENT, Field::Bytes(event)) => {
-                    let mut time = 0;
-                    let mut other = None;
-                    for field in Fields::new(event) {
-                        match field.ok()? {
-                            (TIME, field) => time = field.number()?,
-                            (id, _) if !BESIDE.contains(&id) => other = Some(id),
-                            _ => {}
-                        }
-                    }
-                    let Some(id) = other else { continue };
-                    if !SCHEDULING.contains(&id) {
-                        let name = format!("ftrace event {id} of Perfetto");
-                        count(self.skipped.entry(name).or_default());
-                        continue;
-                    }
-                    let from = event.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
-                    let to = from.checked_add(event.len())?;
-                    self.events.push((time, Event::Plain(from, to)));
-                }
-                (COMPACT, Field::Bytes(compact)) => self.compact.read(compact)?,
-                _ => {}
+            if let (COMPACT, Field::Bytes(compact)) = field.ok()? {
+                self.compact.read(compact)?;
             }
         }
         let mut time = 0u64;
@@ -139,7 +118,28 @@ impl Bundle {
             time = time.wrapping_add(*delta);
             self.events.push((time, Event::Waking(index)));
         }
-        // Of one time the order is that of the file; a waking is before the switch that it causes.
+        for field in Fields::new(bytes) {
+            let (EVENT, Field::Bytes(event)) = field.ok()? else { continue };
+            let mut time = 0;
+            let mut other = None;
+            for field in Fields::new(event) {
+                match field.ok()? {
+                    (TIME, field) => time = field.number()?,
+                    (id, _) if !BESIDE.contains(&id) => other = Some(id),
+                    _ => {}
+                }
+            }
+            let Some(id) = other else { continue };
+            if !SCHEDULING.contains(&id) {
+                let name = format!("ftrace event {id} of Perfetto");
+                count(self.skipped.entry(name).or_default());
+                continue;
+            }
+            let from = event.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+            let to = from.checked_add(event.len())?;
+            self.events.push((time, Event::Plain(from, to)));
+        }
+        // Of one time the order is that of Perfetto: switches, wakings, and then the plain ones.
         self.events.reverse();
         self.events.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
         Some(())
