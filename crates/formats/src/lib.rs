@@ -7,6 +7,7 @@ pub mod columns;
 pub mod export;
 pub mod import;
 pub mod machine_file;
+pub mod selection;
 mod system_calls;
 pub mod toml_file;
 pub mod trace_file;
