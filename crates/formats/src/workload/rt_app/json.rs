@@ -6,6 +6,9 @@ use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use program::Error;
 use schedsim::admission::OutOfRange;
 
+/// What LISA replaces in a template before rt-app reads it.
+const PLACEHOLDERS: [&str; 4] = ["__DURATION__", "__PVALUE__", "__LOGDIR__", "__WORKDIR__"];
+
 /// A parsed file.
 pub struct Json {
     file: String,
@@ -40,8 +43,17 @@ impl Json {
     /// # Errors
     /// If it is not JSON; the message has the line.
     pub fn parse(file: &str, text: &str) -> Result<Json, Error> {
-        let text = with_values(text);
         let wrong = |line: usize, message: &str| Error::Input(format!("{file}:{line}: {message}"));
+        for (line, text) in text.lines().enumerate() {
+            if let Some(name) = PLACEHOLDERS.iter().find(|name| text.contains(*name)) {
+                let message = format!(
+                    "{name} is a placeholder in a template of LISA, which puts a value in its \
+                     place: write the value"
+                );
+                return Err(wrong(line.saturating_add(1), &message));
+            }
+        }
+        let text = with_values(text);
         let parsed = parse_to_ast(&text, &CollectOptions::default(), &ParseOptions::default())
             .map_err(|error| wrong(error.line_display(), &format!("no JSON: {}", error.kind())))?;
         let value = parsed.value.ok_or_else(|| wrong(1, "an empty file"))?;
@@ -100,6 +112,20 @@ impl Json {
             _ => None,
         };
         number.ok_or_else(|| self.wrong(entry.line, &format!("{}: give a whole number", entry.key)))
+    }
+
+    /// An integer that is not negative.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn amount(&self, entry: &Entry) -> Result<i64, Error> {
+        match self.integer(entry)? {
+            amount @ 0.. => Ok(amount),
+            _ => {
+                let how = format!("{}: give a number that is not negative", entry.key);
+                Err(self.wrong(entry.line, &how))
+            }
+        }
     }
 
     /// Unwraps a checked number of an entry.
