@@ -20,6 +20,7 @@ pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
 pub use recording::RecordingWriter;
 
+#[cfg(feature = "parquet")]
 use crate::trace_file::TableWriter;
 use crate::trace_source::TraceSource;
 use program::Error;
@@ -122,7 +123,10 @@ fn export_to(
         Format::Ftrace => {
             Box::new(text::Text::new(out, text::Style::Ftrace, names, cpus).map_err(failed)?)
         }
+        #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(TableWriter::new(out, &source.header).map_err(failed)?),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => return Err(Error::not_built("parquet", "Parquet")),
     };
     let mut feed = Feed { export: export.as_mut(), failure: None };
     let end = source.feed(vec![&mut feed])?;
@@ -146,6 +150,7 @@ impl Observer for Feed<'_> {
     }
 }
 
+#[cfg(feature = "parquet")]
 impl<W: Write + Send> Export for TableWriter<W> {
     fn write(&mut self, chunk: &[Event]) -> io::Result<()> {
         TableWriter::write(self, chunk)

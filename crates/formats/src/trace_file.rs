@@ -4,7 +4,7 @@
 //! little-endian words for each event ([`Event::to_words`]); and a last record of three words
 //! `u64::MAX, number of events, hash`. The last record shows that the file is complete.
 //!
-//! The same trace as a table of Parquet's is read, too: [`TableWriter`] writes it.
+//! The same trace as a table of Parquet's is read, too: `TableWriter` writes it.
 //!
 //! A file may come from an untrusted source: an event may refer only to what its header names, and
 //! memory grows only with the bytes read.
@@ -17,9 +17,11 @@
 
 mod checked;
 mod header;
+#[cfg(feature = "parquet")]
 mod table;
 
 pub use header::{Header, Task};
+#[cfg(feature = "parquet")]
 pub use table::TableWriter;
 
 use crate::import;
@@ -34,6 +36,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &str = "schedlab trace 1\n";
+
+/// The first bytes of a Parquet file.
+const TABLE: [u8; 4] = *b"PAR1";
 
 /// The longest header: more than a million tasks need.
 const LONGEST_HEADER: u64 = 96 << 20;
@@ -111,6 +116,7 @@ pub struct Reader {
 
 enum Events {
     Words(Words),
+    #[cfg(feature = "parquet")]
     Table(Box<table::TableReader>),
 }
 
@@ -124,8 +130,7 @@ impl Reader {
         let in_file = |problem| wrong((Place::File, problem));
         let file = File::open(path).map_err(|error| in_file(error.into()))?;
         let (header, events) = if is_table(&file) {
-            let (header, table) = table::TableReader::open(file).map_err(in_file)?;
-            (header, Events::Table(Box::new(table)))
+            of_table(file).map_err(in_file)??
         } else {
             let (header, words) = Words::open(file).map_err(wrong)?;
             (header, Events::Words(words))
@@ -161,6 +166,7 @@ impl Reader {
         }
         let (next, number) = match &mut self.events {
             Events::Words(words) => (words.next_event(), words.checked.events),
+            #[cfg(feature = "parquet")]
             Events::Table(table) => (table.next_event(), table.events()),
         };
         self.ended = matches!(next, Ok(None));
@@ -170,9 +176,20 @@ impl Reader {
     }
 }
 
+#[cfg(feature = "parquet")]
+fn of_table(file: File) -> Result<Result<(Header, Events), Error>, Problem> {
+    let (header, table) = table::TableReader::open(file)?;
+    Ok(Ok((header, Events::Table(Box::new(table)))))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn of_table(_: File) -> Result<Result<(Header, Events), Error>, Problem> {
+    Ok(Err(Error::not_built("parquet", "Parquet")))
+}
+
 fn is_table(file: &File) -> bool {
-    let mut begin = [0; table::MAGIC.len()];
-    file.read_exact_at(&mut begin, 0).is_ok() && begin == table::MAGIC
+    let mut begin = [0; TABLE.len()];
+    file.read_exact_at(&mut begin, 0).is_ok() && begin == TABLE
 }
 
 /// Whether the stream goes on so.

@@ -22,9 +22,6 @@ use std::io::{Error as IoError, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The first bytes of a Parquet file.
-pub(super) const MAGIC: [u8; 4] = *b"PAR1";
-
 const TRACE: &str = "schedlab.trace";
 const HEADER: &str = "schedlab.header";
 const HASH: &str = "schedlab.hash";
