@@ -29,7 +29,9 @@ class PerfettoTrace:
             names = (compact.intern_table[index] for index in compact.switch_next_comm_index)
             rows = list(zip(times, compact.switch_next_pid, names, strict=True))
             assert len(rows) == len(compact.switch_prev_state) == len(compact.switch_next_prio)
-            self.switches[bundle.cpu] += rows
+            # Of one time the trace processor takes the compact form first, and packets in their order.
+            rows += [(event.timestamp, event.sched_switch.next_pid, event.sched_switch.next_comm) for event in bundle.event if event.HasField("sched_switch")]
+            self.switches[bundle.cpu] = sorted(self.switches[bundle.cpu] + rows, key=lambda row: row[0])
             self.wakings += len(compact.waking_timestamp)
         if packet.HasField("process_tree"):
             for thread in packet.process_tree.threads:
@@ -42,10 +44,10 @@ class PerfettoTrace:
             self.end = max(self.end, packet.timestamp)
 
     def cpu_time_by_task(self):
-        """Nanoseconds on a CPU by thread id. Like the trace processor, leaves out each CPU's first switch as one whose prev is unknown."""
+        """Nanoseconds on a CPU by thread id."""
         time = defaultdict(int)
         for rows in self.switches.values():
-            assert rows[0][1] == 0, "the first switch of a CPU, which Perfetto skips, is to idle"
+            assert rows[0][1] == 0, "a CPU begins idle"
             ends = [start for start, _, _ in rows[1:]] + [self.end]
             for (start, tid, _), end in zip(rows, ends):
                 assert start <= end, "a CPU's switches go backwards"

@@ -1,5 +1,5 @@
-//! Writes traces in the formats of other programs: Perfetto's protobuf, Chrome's JSON, the text of
-//! `perf script`.
+//! Writes traces in the formats of other programs: Perfetto's protobuf, Chrome's JSON, Parquet, the
+//! text of `perf script` and of ftrace.
 //!
 //! An [`Export`] observes the event stream. Events that a format cannot express are counted in
 //! [`Omitted`], never dropped silently.
@@ -8,11 +8,11 @@ mod chrome;
 mod description;
 mod names;
 mod occupancy;
-mod perf_script;
 mod perfetto;
 mod queue_lengths;
 
 mod recording;
+mod text;
 
 pub use description::{described, write_description};
 pub use names::Names;
@@ -20,6 +20,7 @@ pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
 pub use recording::RecordingWriter;
 
+use crate::trace_file::TableWriter;
 use crate::trace_source::TraceSource;
 use program::Error;
 use schedsim::Time;
@@ -37,18 +38,26 @@ pub enum Format {
     Chrome,
     /// The text of `perf script`, which schedlab and most tools that know perf read
     PerfScript,
+    /// The text of the kernel's `trace` file, which tools that know ftrace read
+    Ftrace,
+    /// A table of Parquet's for pandas, polars, DuckDB: a row for each event (docs/trace.md)
+    Parquet,
 }
 
 impl Format {
     /// The format for a file name.
     pub fn of_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?;
+        if name.ends_with(".parquet") {
+            return Some(Format::Parquet);
+        }
         let name = name.strip_suffix(".zst").unwrap_or(name);
         match name {
             _ if [".pftrace", ".perfetto-trace"].iter().any(|ending| name.ends_with(ending)) => {
                 Some(Format::Perfetto)
             }
             _ if name.ends_with(".json") => Some(Format::Chrome),
+            _ if name.ends_with(".ftrace.txt") => Some(Format::Ftrace),
             _ if name.ends_with(".txt") => Some(Format::PerfScript),
             _ => None,
         }
@@ -69,14 +78,21 @@ pub trait Export {
     /// Writes the next events.
     fn write(&mut self, chunk: &[Event]) -> io::Result<()>;
     /// Ends the file; `end` is the end of the trace.
-    fn finish(&mut self, end: Time) -> io::Result<Omitted>;
+    fn finish(self: Box<Self>, end: Time) -> io::Result<Omitted>;
 }
 
 /// Writes the trace at `source` to the file `to`, compressed with zstd if its name ends in `.zst`.
 pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted, Error> {
     let failed = |error| Error::output(to, error);
+    let compresses = to.extension().is_some_and(|extension| extension == "zst");
+    if compresses && format == Format::Parquet {
+        let name = to.display();
+        return Err(Error::Usage(format!(
+            "Parquet is compressed already; leave out the .zst of {name}"
+        )));
+    }
     let file = BufWriter::with_capacity(1 << 18, File::create(to).map_err(failed)?);
-    if to.extension().is_some_and(|extension| extension == "zst") {
+    if compresses {
         let mut file = zstd::Encoder::new(file, 3).map_err(failed)?;
         let omitted = export_to(source, format, &mut file, to)?;
         file.finish().and_then(|mut file| file.flush()).map_err(failed)?;
@@ -91,7 +107,7 @@ pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted
 fn export_to(
     source: &TraceSource,
     format: Format,
-    out: &mut dyn Write,
+    out: &mut (dyn Write + Send),
     to: &Path,
 ) -> Result<Omitted, Error> {
     let failed = |error| Error::output(to, error);
@@ -101,8 +117,12 @@ fn export_to(
         Format::Perfetto => Box::new(perfetto::Perfetto::new(out, names, cpus).map_err(failed)?),
         Format::Chrome => Box::new(chrome::Chrome::new(out, names, cpus).map_err(failed)?),
         Format::PerfScript => {
-            Box::new(perf_script::PerfScript::new(out, names, cpus).map_err(failed)?)
+            Box::new(text::Text::new(out, text::Style::Perf, names, cpus).map_err(failed)?)
         }
+        Format::Ftrace => {
+            Box::new(text::Text::new(out, text::Style::Ftrace, names, cpus).map_err(failed)?)
+        }
+        Format::Parquet => Box::new(TableWriter::new(out, &source.header).map_err(failed)?),
     };
     let mut feed = Feed { export: export.as_mut(), failure: None };
     let end = source.feed(vec![&mut feed])?;
@@ -123,5 +143,15 @@ impl Observer for Feed<'_> {
         if self.failure.is_none() {
             self.failure = self.export.write(chunk).err();
         }
+    }
+}
+
+impl<W: Write + Send> Export for TableWriter<W> {
+    fn write(&mut self, chunk: &[Event]) -> io::Result<()> {
+        TableWriter::write(self, chunk)
+    }
+
+    fn finish(self: Box<Self>, _: Time) -> io::Result<Omitted> {
+        TableWriter::finish(*self).map(|()| Omitted::default())
     }
 }

@@ -1,5 +1,5 @@
-//! Reads recordings of Linux, `perf script` text, `perf.data`, `trace.dat` or Perfetto's, as a stream
-//! of events.
+//! Reads recordings of Linux, `perf script` text, `perf.data`, `trace.dat`, Perfetto's, systrace's or
+//! Chrome's, as a stream of events.
 //!
 //! The events go to the same [`Observer`]s as those of a simulation; memory grows with the number
 //! of tasks, not of events. The format is recognised by content, and all formats may be compressed
@@ -31,8 +31,11 @@
 )]
 
 mod bytes;
+mod chrome;
 mod error;
+mod foreign;
 mod input;
+mod json;
 mod perf_data;
 mod perf_script;
 mod perfetto;
@@ -41,6 +44,7 @@ mod record;
 mod recorder;
 mod recording;
 mod report;
+mod speeds;
 mod tasks;
 mod trace_dat;
 mod tracepoint;
@@ -50,17 +54,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ::recording::Calibration;
-use schedsim::Nanos;
 use schedsim::trace::{Observer, TaskInfo, Trace};
 use schedsim::workload::Shared;
+use schedsim::{Nanos, Topology};
 
 pub use ::recording::RECORDER;
 pub use error::{Error, Place, Problem};
 pub use perf_data::calls_used;
 pub use report::{CpuReport, EventCounts, Format, Report, WakeContexts};
+pub use speeds::CpuSpeed;
 
-use input::{Content, Input};
-pub(crate) use input::{Unpacked, largest_unpacked, read_problem};
+use input::{Around, Content, Input};
+pub(crate) use input::{Unpacked, is_trace_json, largest_unpacked, read_problem};
 use recorder::Recorder;
 
 /// Import options.
@@ -92,6 +97,8 @@ pub struct Recording {
     pub cpus: u16,
     /// From the first event to the last.
     pub duration: Nanos,
+    /// The speed of each CPU, if they differ and the file shows it; else empty.
+    pub speeds: Vec<CpuSpeed>,
     /// The objects of the operations in its calls; empty if it has none, or a schedule is read.
     pub objects: Shared,
     /// The names of the objects of its calls, by the number in [`CallKind::Within`](schedsim::trace::CallKind::Within).
@@ -102,6 +109,13 @@ pub struct Recording {
     pub calibrations: Vec<Calibration>,
     /// Numbers of read, skipped and lost events, and warnings.
     pub report: Report,
+}
+
+impl Recording {
+    /// Its CPUs, if the file shows that their speeds differ.
+    pub fn topology(&self) -> Option<Topology> {
+        speeds::topology(&self.speeds, self.cpus)
+    }
 }
 
 /// A number that the recorder measured beside the recording.
@@ -147,9 +161,16 @@ pub fn read(
     let input = Input::open(path, options.progress.as_deref())?;
     recorder.report.compressed = input.compressed;
     let outcome = match input.content {
-        Content::Text(reader) => {
-            recorder.report.format = Format::PerfScript;
-            perf_script::read(reader, &mut recorder)
+        Content::Text(around, reader) => {
+            recorder.report.format = match around {
+                Around::Nothing => Format::PerfScript,
+                Around::Atrace | Around::Page => Format::Systrace,
+            };
+            perf_script::read(reader, around, &mut recorder)
+        }
+        Content::Json(reader) => {
+            recorder.report.format = Format::ChromeJson;
+            chrome::read(reader, &mut recorder)
         }
         Content::Recording(reader) => {
             recorder.report.format = Format::Recording;

@@ -2,6 +2,7 @@
 
 use crate::import;
 use crate::import::Options;
+use crate::selection::{Selected, Selection};
 use crate::trace_file::{Header, Reader, Task};
 use program::Error;
 use schedsim::Time;
@@ -14,6 +15,9 @@ pub struct TraceSource {
     pub header: Header,
     path: PathBuf,
     is_recording: bool,
+    selection: Selection,
+    /// The tasks that are selected; `None` for all.
+    selected: Option<Vec<bool>>,
 }
 
 impl TraceSource {
@@ -27,6 +31,8 @@ impl TraceSource {
                 header: Reader::open(path)?.header().clone(),
                 path: path.to_path_buf(),
                 is_recording: false,
+                selection: Selection::default(),
+                selected: None,
             });
         }
         let recording = import::read(path, &Options::default(), vec![])?;
@@ -43,14 +49,53 @@ impl TraceSource {
             version: env!("CARGO_PKG_VERSION").to_string(),
             tasks: recording.tasks.iter().map(Task::from).collect(),
         };
-        TraceSource { header, path: path.to_path_buf(), is_recording: true }
+        TraceSource {
+            header,
+            path: path.to_path_buf(),
+            is_recording: true,
+            selection: Selection::default(),
+            selected: None,
+        }
+    }
+
+    /// This part of the trace. The trace is read once to find the tasks that are left.
+    ///
+    /// # Errors
+    /// If it cannot be read completely, or nothing is left.
+    pub fn select(mut self, selection: Selection) -> Result<TraceSource, Error> {
+        if selection.is_all() {
+            return Ok(self);
+        }
+        let tasks = &self.header.tasks;
+        if tasks.is_empty() && selection.names_tasks() {
+            let reason =
+                "the tasks of this trace have no names: they were drawn while it was simulated";
+            return Err(Error::Usage(reason.to_string()));
+        }
+        self.selected = selection.tasks(tasks.iter().map(|task| task.name.as_str()))?;
+        let mut selected = Selected::new(&selection, self.selected.clone(), vec![]);
+        let end = self.all(vec![&mut selected])?;
+        let part = selected.finish(end)?;
+        let left = part.tasks.iter().filter_map(|task| tasks.get(task.index()).cloned());
+        self.header.tasks = left.collect();
+        self.selection = selection;
+        Ok(self)
     }
 
     /// Passes all events to `observers` and returns the time of the last.
     ///
     /// # Errors
     /// If the file cannot be read completely; then discard the results of the observers.
-    pub fn feed(&self, mut observers: Vec<&mut dyn Observer>) -> Result<Time, Error> {
+    pub fn feed(&self, observers: Vec<&mut dyn Observer>) -> Result<Time, Error> {
+        if self.selection.is_all() {
+            return self.all(observers);
+        }
+        let mut selected = Selected::new(&self.selection, self.selected.clone(), observers);
+        let end = self.all(vec![&mut selected])?;
+        Ok(selected.finish(end)?.end)
+    }
+
+    fn all(&self, mut observers: Vec<&mut dyn Observer>) -> Result<Time, Error> {
         if self.is_recording {
             // Lost events were refused or accepted when the tasks were read.
             let options = Options { allow_lost: true, ..Options::default() };

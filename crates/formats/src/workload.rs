@@ -11,6 +11,7 @@ pub use closed::ClosedWorkload;
 pub use fit::{Fitted, Lives, Recorded as FitInput, all_but};
 pub use stochastic::{Parameters, Stochastic, Template, list_parameters};
 
+use crate::import;
 use crate::toml_file::{TomlFile, read_text};
 use program::{Error, no_such};
 use std::ffi::OsStr;
@@ -50,6 +51,9 @@ impl Workload {
         }
         match path.extension().and_then(OsStr::to_str) {
             Some("toml") => Workload::described(TomlFile::read(path)?),
+            Some("json") if import::is_trace_json(path) => {
+                Ok(Workload::Recording(path.to_path_buf()))
+            }
             Some("json") => {
                 let file = path.display().to_string();
                 rt_app::read(&file, &read_text(path)?).map(Box::new).map(Workload::Closed)

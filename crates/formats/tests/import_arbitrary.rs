@@ -18,6 +18,13 @@ static PERFETTO: LazyLock<[Vec<u8>; 2]> =
 static PLAIN_PERF_DATA: LazyLock<Vec<u8>> =
     LazyLock::new(|| contents("sort-callchain.perf.data.zst"));
 
+/// Of a phone and of Chrome.
+static SMALL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    ["phone.systrace.html", "phone.atrace", "phone.chrome.json", "runs.chrome.json"]
+        .map(contents)
+        .to_vec()
+});
+
 /// A change of a file: bytes overwritten at an offset given as a share of its length.
 fn change() -> impl Strategy<Value = (f64, Vec<u8>)> {
     (
@@ -67,6 +74,22 @@ proptest! {
                  |sched_(switch|waking): |comm=|pid=| ==> |\\n){0,300}",
     ) {
         let _ = import_bytes(text.as_bytes());
+    }
+
+    #[test]
+    fn arbitrary_json(
+        text in "(\\{|\\[|\\}|\\]|,|:|\"traceEvents\"|\"systemTraceEvents\"|\"otherData\"|\"writer\"\
+                 |\"schedlab |\"|\\\\u?|[0-9a-f.-]|\\n){0,200}",
+    ) {
+        let _ = import_bytes(format!("{{\"{text}").as_bytes());
+        let _ = import_bytes(format!("[{{{text}").as_bytes());
+    }
+
+    #[test]
+    fn files_of_phones_and_of_chrome_changed(changes in prop::collection::vec(change(), 1..6)) {
+        for bytes in &*SMALL {
+            let _ = import_bytes(&changed(bytes, &changes));
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("tables.csv", include_str!("../papers/porter-2021/tables.csv")),
             ("claims.toml", include_str!("../papers/porter-2021/claims.toml")),
             ("findings.toml", include_str!("../papers/porter-2021/findings.toml")),
+            ("ensembles.csv", include_str!("../papers/porter-2021/ensembles.csv")),
             ("builds.csv", include_str!("../papers/porter-2021/builds.csv")),
             ("real-time.toml", include_str!("../papers/porter-2021/real-time.toml")),
         ],

@@ -4,32 +4,16 @@ use crate::table::Table;
 use crate::work::work;
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int8Array, StringArray, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, DictionaryArray, Int8Array, StringArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
+use formats::columns::{COLUMNS, Kind, cells};
 use formats::trace_file::Header;
 use formats::trace_source::TraceSource;
 use pyo3::prelude::*;
-use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, WakeContext};
-use schedsim::{CpuId, Nanos, TaskId};
+use schedsim::trace::{Event, Observer};
 use std::path::PathBuf;
 use std::sync::Arc;
-use strum::VariantNames;
-
-const EVENTS: [&str; 13] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup",
-    "sched_wakeup_new",
-    "sched_process_fork",
-    "sched_process_exec",
-    "sched_process_exit",
-    "sched_migrate_task",
-    "job_release",
-    "job_complete",
-    "overhead",
-    "sched_pi_setprio",
-    "contention_begin",
-];
 
 /// A recording or a run, event by event.
 #[pyclass(frozen, get_all, module = "schedlab")]
@@ -55,7 +39,7 @@ pub struct Trace {
 pub fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
     let (header, end, columns) = work(py, None, move || {
         let source = TraceSource::open(&path)?;
-        let mut columns = Columns::default();
+        let mut columns = Columns::new();
         let end = source.feed(vec![&mut columns])?;
         Ok((source.header, end, columns))
     })?;
@@ -77,125 +61,74 @@ fn tasks(py: Python<'_>, header: &Header) -> PyResult<Table> {
     Table::of(py, columns.map(|(name, column)| (name.to_string(), column)).into())
 }
 
-/// Events by column.
-#[derive(Default)]
-struct Columns {
-    time: Vec<u64>,
-    cpu: Vec<u16>,
-    event: Vec<i8>,
-    task: Vec<Option<u32>>,
-    prev: Vec<Option<u32>>,
-    prev_state: Vec<Option<i8>>,
-    parent: Vec<Option<u32>>,
-    from_cpu: Vec<Option<u16>>,
-    target_cpu: Vec<Option<u16>>,
-    context: Vec<Option<i8>>,
-    overhead: Vec<Option<i8>>,
-    duration: Vec<Option<u64>>,
+/// Events by column, as [`COLUMNS`] says.
+struct Columns(Vec<Cells>);
+
+/// The cells of a column.
+enum Cells {
+    U8(Vec<Option<u8>>),
+    U16(Vec<Option<u16>>),
+    U32(Vec<Option<u32>>),
+    U64(Vec<Option<u64>>),
+    Words(Vec<Option<i8>>, &'static [&'static str]),
 }
 
-/// The fields of an event besides its time and its CPU.
-#[derive(Default)]
-struct Fields {
-    event: i8,
-    task: Option<TaskId>,
-    prev: Option<TaskId>,
-    prev_state: Option<i8>,
-    parent: Option<TaskId>,
-    from_cpu: Option<CpuId>,
-    target_cpu: Option<CpuId>,
-    context: Option<i8>,
-    overhead: Option<i8>,
-    duration: Option<Nanos>,
-}
+impl Columns {
+    fn new() -> Columns {
+        Columns(
+            COLUMNS
+                .iter()
+                .map(|column| match column.kind {
+                    Kind::Whole(8) => Cells::U8(Vec::new()),
+                    Kind::Whole(16) => Cells::U16(Vec::new()),
+                    Kind::Whole(32) => Cells::U32(Vec::new()),
+                    Kind::Whole(_) => Cells::U64(Vec::new()),
+                    Kind::Word(words) => Cells::Words(Vec::new(), words),
+                })
+                .collect(),
+        )
+    }
 
-impl Fields {
-    fn of(kind: EventKind) -> Fields {
-        let of_task = |event, task| Fields { event, task: Some(task), ..Fields::default() };
-        match kind {
-            EventKind::SchedSwitch { prev, next, prev_state } => {
-                let state = Some(prev_state as i8);
-                Fields { prev: Some(prev), prev_state: state, ..of_task(0, next) }
-            }
-            EventKind::SchedWaking { task, target, context } => {
-                let context = Some(context as i8);
-                Fields { target_cpu: Some(target), context, ..of_task(1, task) }
-            }
-            EventKind::SchedWakeup { task, target } => {
-                Fields { target_cpu: Some(target), ..of_task(2, task) }
-            }
-            EventKind::SchedWakeupNew { task, target } => {
-                Fields { target_cpu: Some(target), ..of_task(3, task) }
-            }
-            EventKind::SchedProcessFork { parent, child } => {
-                Fields { parent: Some(parent), ..of_task(4, child) }
-            }
-            EventKind::SchedProcessExec { task } => of_task(5, task),
-            EventKind::SchedProcessExit { task } => of_task(6, task),
-            EventKind::SchedMigrateTask { task, from, to } => {
-                Fields { from_cpu: Some(from), target_cpu: Some(to), ..of_task(7, task) }
-            }
-            EventKind::JobRelease { task } => of_task(8, task),
-            EventKind::JobComplete { task, demand } => {
-                Fields { duration: Some(demand), ..of_task(9, task) }
-            }
-            EventKind::Overhead { task, kind, spent } => {
-                Fields { overhead: Some(kind as i8), duration: Some(spent), ..of_task(10, task) }
-            }
-            EventKind::SchedPiSetprio { task, .. } => of_task(11, task),
-            EventKind::ContentionBegin { task, .. } => of_task(12, task),
-        }
+    fn table(self, py: Python<'_>) -> PyResult<Table> {
+        let columns = COLUMNS.iter().zip(self.0);
+        Table::of(
+            py,
+            columns.map(|(column, cells)| (column.name.to_string(), cells.array())).collect(),
+        )
     }
 }
 
 impl Observer for Columns {
     fn events(&mut self, chunk: &[Event]) {
-        // The idle task has no id.
-        let id =
-            |task: Option<TaskId>| task.filter(|task| *task != TaskId::NONE).map(|task| task.0);
         for event in chunk {
-            let fields = Fields::of(event.kind);
-            self.time.push(event.time.0);
-            self.cpu.push(event.cpu.0);
-            self.event.push(fields.event);
-            self.task.push(id(fields.task));
-            self.prev.push(id(fields.prev));
-            self.prev_state.push(fields.prev_state);
-            self.parent.push(id(fields.parent));
-            self.from_cpu.push(fields.from_cpu.map(|cpu| cpu.0));
-            self.target_cpu.push(fields.target_cpu.map(|cpu| cpu.0));
-            self.context.push(fields.context);
-            self.overhead.push(fields.overhead);
-            self.duration.push(fields.duration.map(|duration| duration.0));
+            let row = cells(event);
+            self.0.iter_mut().zip(row).for_each(|(column, cell)| column.push(cell));
         }
     }
 }
 
-impl Columns {
-    fn table(self, py: Python<'_>) -> PyResult<Table> {
-        let task = |ids: Vec<Option<u32>>| Arc::new(UInt32Array::from(ids)) as ArrayRef;
-        let cpu = |cpus: Vec<Option<u16>>| Arc::new(UInt16Array::from(cpus)) as ArrayRef;
-        let overheads = OverheadKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>();
-        let columns: [(&str, ArrayRef); 12] = [
-            ("time_ns", Arc::new(UInt64Array::from(self.time))),
-            ("cpu", Arc::new(UInt16Array::from(self.cpu))),
-            ("event", words(Int8Array::from(self.event), &EVENTS)),
-            ("task", task(self.task)),
-            ("prev", task(self.prev)),
-            ("prev_state", words(Int8Array::from(self.prev_state), PrevState::VARIANTS)),
-            ("parent", task(self.parent)),
-            ("from_cpu", cpu(self.from_cpu)),
-            ("target_cpu", cpu(self.target_cpu)),
-            ("context", words(Int8Array::from(self.context), WakeContext::VARIANTS)),
-            ("overhead", words(Int8Array::from(self.overhead), &overheads)),
-            ("duration_ns", Arc::new(UInt64Array::from(self.duration))),
-        ];
-        Table::of(py, columns.map(|(name, column)| (name.to_string(), column)).into())
+impl Cells {
+    /// The cell fits: it comes from a field of the column's width.
+    fn push(&mut self, cell: Option<u64>) {
+        match self {
+            Cells::U8(cells) => cells.push(cell.map(|cell| cell as u8)),
+            Cells::U16(cells) => cells.push(cell.map(|cell| cell as u16)),
+            Cells::U32(cells) => cells.push(cell.map(|cell| cell as u32)),
+            Cells::U64(cells) => cells.push(cell),
+            Cells::Words(cells, _) => cells.push(cell.map(|cell| cell as i8)),
+        }
     }
-}
 
-/// A column with few different words, each stored once.
-fn words(keys: Int8Array, words: &[&str]) -> ArrayRef {
-    let words = Arc::new(StringArray::from_iter_values(words));
-    Arc::new(DictionaryArray::<Int8Type>::new(keys, words))
+    fn array(self) -> ArrayRef {
+        match self {
+            Cells::U8(cells) => Arc::new(UInt8Array::from(cells)),
+            Cells::U16(cells) => Arc::new(UInt16Array::from(cells)),
+            Cells::U32(cells) => Arc::new(UInt32Array::from(cells)),
+            Cells::U64(cells) => Arc::new(UInt64Array::from(cells)),
+            Cells::Words(cells, words) => {
+                let words = Arc::new(StringArray::from_iter_values(words));
+                Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(cells), words))
+            }
+        }
+    }
 }

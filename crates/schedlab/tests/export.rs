@@ -7,7 +7,7 @@ use formats::trace_file::{Header, Task, Writer};
 use formats::trace_source::TraceSource;
 use schedsim::metrics::{CATALOGUE, Metrics, Summary};
 use schedsim::policy::PolicySpec;
-use schedsim::trace::{Event, Observer};
+use schedsim::trace::{Event, Observer, TraceHash};
 use schedsim::{Nanos, Time};
 use std::collections::BTreeMap;
 use std::fs;
@@ -165,34 +165,52 @@ fn queue_lengths_over_time_have_the_metrics_mean_and_maximum() {
     assert!(exact > 0, "the simulation lacks no switch");
 }
 
+/// All events, the metrics and the tasks of a trace that was written and read again.
 #[test]
-fn our_perf_script_text_imports_to_the_same_metrics() {
-    let scratch = Scratch::new("perf-script");
-    for (index, source) in traces(&scratch).iter().enumerate() {
-        let text = scratch.0.join(format!("{index}.txt.zst"));
-        let omitted = export(source, Format::PerfScript, &text).expect("an export");
-        let again = TraceSource::open(&text).expect("our own export is a recording");
+fn what_is_written_is_read_again_event_by_event() {
+    let scratch = Scratch::new("round-trip");
+    let formats = [
+        (Format::PerfScript, "txt.zst"),
+        (Format::Ftrace, "ftrace.txt.zst"),
+        (Format::Perfetto, "pftrace"),
+        (Format::Parquet, "parquet"),
+    ];
+    for (source, (format, ending)) in
+        traces(&scratch).iter().flat_map(|source| formats.map(|format| (source, format)))
+    {
+        let name = format!("{} as {ending}", source.header.workload);
+        let file = scratch.0.join(format!("again.{ending}"));
+        assert_eq!(Format::of_name(&file), Some(format));
+        let omitted = export(source, format, &file).expect("an export");
+        let again = TraceSource::open(&file).expect("our own export is a trace");
         let is_simulated = source.header.candidate != "recorded";
-        assert_eq!(omitted.overheads > 0, is_simulated);
-        assert_eq!(again.header.cpus, source.header.cpus);
-        if is_simulated {
+        let is_text = matches!(format, Format::PerfScript | Format::Ftrace);
+        assert_eq!(omitted.overheads > 0, is_simulated && is_text, "{name}");
+        assert_eq!(again.header.cpus, source.header.cpus, "{name}");
+        if is_simulated && format != Format::Parquet {
             continue; // Linux has no tracepoint for overhead, so it is CPU time there.
         }
         let (mut before, mut after) = (Collect::default(), Collect::default());
-        source.feed(vec![&mut before]).expect("the trace");
-        again.feed(vec![&mut after]).expect("the export");
-        assert_eq!(before.0, after.0, "{}", source.header.workload);
+        let ends = [source.feed(vec![&mut before]), again.feed(vec![&mut after])];
+        let [end, end_again] = ends.map(|end| end.expect("a whole trace"));
+        if let Some((was, is)) = before.0.iter().zip(&after.0).find(|(was, is)| was != is) {
+            panic!("{name}: {was:?} became {is:?}");
+        }
+        assert_eq!((end, hash(&before.0)), (end_again, hash(&after.0)), "{name}");
         let (before, after) = (summary(source), summary(&again));
         CATALOGUE.iter().for_each(|metric| {
-            assert_eq!(
-                metric.read(&before),
-                metric.read(&after),
-                "{}: {}",
-                source.header.workload,
-                metric.id
-            )
+            assert_eq!(metric.read(&before), metric.read(&after), "{name}: {}", metric.id)
         });
+        if format == Format::Parquet {
+            assert_eq!(again.header, source.header);
+        }
     }
+}
+
+fn hash(events: &[Event]) -> u64 {
+    let mut hash = TraceHash::new();
+    hash.events(events);
+    hash.value()
 }
 
 #[test]
@@ -227,7 +245,9 @@ fn names_and_endings_choose_the_format() {
     assert_eq!(of("a.pftrace"), Some(Format::Perfetto));
     assert_eq!(of("dir.json/a.txt.zst"), Some(Format::PerfScript));
     assert_eq!(of("a.json"), Some(Format::Chrome));
-    assert_eq!(of("a.trace"), None);
+    assert_eq!(of("a.ftrace.txt"), Some(Format::Ftrace));
+    assert_eq!(of("a.parquet"), Some(Format::Parquet));
+    assert_eq!((of("a.trace"), of("a.parquet.zst")), (None, None));
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub enum EventKind {
 }
 
 /// Why a task stopped running.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantNames)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantArray, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum PrevState {
     /// Still runnable: preempted, slice over or yielded (`R`, `R+`). The CPU burst goes on later.
@@ -143,7 +143,7 @@ pub enum PrevState {
 }
 
 /// The source of a waking.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantNames)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, VariantArray, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WakeContext {
     /// The task running on that CPU.
@@ -191,7 +191,7 @@ impl OverheadKind {
     ];
 
     /// Its name in reports.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             OverheadKind::Switch => "switch",
             OverheadKind::Migration => "migration",

@@ -123,6 +123,26 @@ fn tasks_that_were_there_before_the_recording() {
 
 /// Without its calls, nothing says that a creator waited for its child's own program (`vfork`), also
 /// if it creates another one afterwards.
+/// A recording of switches alone.
+#[test]
+fn without_wakeups_a_task_begins_where_it_is_seen() {
+    let mut events = vec![
+        switch(0, 0, -1, R, 0),
+        switch(10, 0, 0, S, -1),
+        switch(40, 0, -1, R, 1),
+        switch(60, 0, 1, S, 0),
+        switch(65, 0, 0, X, -1),
+    ];
+    let starts = |events: &[Event]| build(events).0.tasks.into_iter().map(|task| task.start);
+    let starts = |events: &[Event]| starts(events).collect::<Vec<_>>();
+    let slept = [Start::At(Time::ZERO), Start::Asleep(Time(40))];
+    assert_eq!(starts(&events), slept);
+    assert_eq!(steps(&build(&events).0, 0), [(10, sleep(50)), (5, Action::Exit)]);
+    // Where wakeups are recorded, one without was runnable all the time.
+    events.insert(4, waking(62, 0, 2, Hardirq));
+    assert_eq!(starts(&events)[..2], [Start::At(Time::ZERO); 2]);
+}
+
 #[test]
 fn a_creator_without_calls_waits_for_a_token_of_its_child() {
     let (workload, report) = build(&[

@@ -58,8 +58,9 @@ use worlds::{By, Candidate, World};
                         not met, 6 not reproducible where it must be, 77 something needed is \
                         missing.")]
 pub struct Compare {
-    /// Built-in workloads, workload files (.toml), or recordings: perf.data, trace.dat, Perfetto's, or
-    /// the text of `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd
+    /// Built-in workloads, workload files (.toml), or recordings: perf.data, trace.dat, Perfetto's,
+    /// systrace's or Chrome's, or the text of `perf script`, `trace-cmd report` or ftrace, plain or
+    /// compressed with zstd
     #[arg(value_name = "WORKLOAD", required_unless_present = "command", index = 1)]
     workload: Vec<OsString>,
     /// Another workload to run after the others; may be given several times

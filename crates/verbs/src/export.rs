@@ -5,6 +5,7 @@ use crate::programs::written_out;
 use crate::read_with_progress;
 use clap::Args;
 use formats::export::{Format, Omitted, export, write_description};
+use formats::selection::Selection;
 use formats::trace_source::TraceSource;
 use program::Error;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,14 @@ use worlds::experiment::{CostOverrides, Reading, Recorded};
                   schedlab export workloads/redis.perf-script.txt.zst -o redis.pftrace\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.json\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n  \
+                  schedlab export redis-eevdf.trace -o redis-eevdf.parquet\n  \
+                  schedlab export perf.data --window 1s..2s --comm redis-server -o part.txt\n  \
                   schedlab export program.rec -o program.toml\n\n\
                   Open a .pftrace at https://ui.perfetto.dev; it stays in the browser. The \
-                  extension sets the format: .pftrace, .json, .txt; .toml is a workload that does \
-                  what the recorded tasks do; add .zst to compress.")]
+                  extension sets the format: .pftrace, .json, .txt, .ftrace.txt, .parquet; .toml is a workload \
+                  that does what the recorded tasks do; add .zst to compress.")]
 pub struct Export {
-    /// A trace of schedlab (`schedlab run … --trace FILE`), or a recording of perf
+    /// A trace of schedlab (`schedlab run … --trace FILE`, or Parquet), or a recording
     trace: PathBuf,
     /// The file to write
     #[arg(short, value_name = "FILE")]
@@ -29,6 +32,8 @@ pub struct Export {
     /// The format, if the file's extension does not determine it
     #[arg(long, value_enum)]
     to: Option<Format>,
+    #[command(flatten, next_help_heading = "A part of the trace")]
+    part: Selection,
 }
 
 impl Export {
@@ -40,16 +45,18 @@ impl Export {
         let format = self.to.or_else(|| Format::of_name(&self.output)).ok_or_else(|| {
             let name = self.output.display();
             Error::Usage(format!(
-                "the format of {name} is unknown; use the extension .pftrace, .json, .txt or \
-                 .toml, or say --to perfetto|chrome|perf-script"
+                "the format of {name} is unknown; use the extension .pftrace, .json, .txt, \
+                 .ftrace.txt, .parquet or .toml, or say \
+                 --to perfetto|chrome|perf-script|ftrace|parquet"
             ))
         })?;
-        let omitted = export(&TraceSource::open(&self.trace)?, format, &self.output)?;
+        let source = TraceSource::open(&self.trace)?.select(self.part)?;
+        let omitted = export(&source, format, &self.output)?;
         let Omitted { jobs, overheads } = omitted;
         if jobs + overheads > 0 {
             eprintln!(
                 "schedlab: left out {overheads} overhead and {jobs} job events, which perf has no \
-                 words for; .pftrace and .json have them"
+                 words for; .pftrace, .json and .parquet have them"
             );
         }
         Ok(())
@@ -57,6 +64,10 @@ impl Export {
 
     /// Writes what the recorded tasks do as a workload.
     fn describe(self) -> Result<(), Error> {
+        if !self.part.is_all() {
+            let reason = "a program has no parts: what its tasks do later follows from what they did before. Leave out --window, --cpus and --comm, or write the part as .txt: as a schedule it can be replayed";
+            return Err(Error::Usage(reason.to_string()));
+        }
         let costs = CostOverrides::default();
         let recorded = Recorded::load(&self.trace, Reading::default(), costs, read_with_progress)?;
         let closed = written_out(&recorded, &self.trace)?;

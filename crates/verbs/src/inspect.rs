@@ -9,6 +9,7 @@ use super::read_with_progress;
 use crate::output::{Format, finish};
 use clap::Args;
 use formats::import::{Options, Recording};
+use formats::selection::{self, Selection};
 use formats::workload::{Parameters, Workload};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print_data, write_whole};
@@ -34,12 +35,13 @@ use worlds::experiment::fit;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab inspect workloads/hackbench.perf-script.txt.zst\n  \
                         schedlab inspect perf.data --tasks 50 --format json\n  schedlab inspect \
+                        perf.data --window 1s..2s --comm redis-server\n  schedlab inspect \
                         perf.data --fit -o like-it.toml\n  \
                         schedlab inspect server.rec --request client --report explained\n\nRecord with: perf record -a -e \
                         'sched:sched_*' -- COMMAND")]
 pub struct Inspect {
-    /// A recording: perf.data, trace.dat, Perfetto's, or the text of `perf script`, `trace-cmd report`
-    /// or ftrace, plain or compressed with zstd. Or a stochastic workload
+    /// A recording: perf.data, trace.dat, Perfetto's, systrace's or Chrome's, or the text of `perf
+    /// script`, `trace-cmd report` or ftrace, plain or compressed with zstd. Or a stochastic workload
     workload: OsString,
     /// Number of tasks and wake edges to show
     #[arg(long, value_name = "N", default_value_t = 15)]
@@ -54,6 +56,8 @@ pub struct Inspect {
     /// Write the results to this directory, with a report that draws the objects and the path
     #[arg(long, value_name = "DIR", conflicts_with = "fit")]
     report: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "A part of the recording")]
+    part: Selection,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -88,6 +92,17 @@ impl Inspect {
     /// Inspects the workload and prints the result.
     pub fn run(self) -> Result<(), Error> {
         match Workload::resolve(&self.workload)? {
+            Workload::Recording(_) if self.fit && !self.part.is_all() => Err(Error::Usage(
+                "--fit takes a whole recording; write the part first: schedlab export RECORDING \
+                 --window FROM..TO -o part.txt"
+                    .to_string(),
+            )),
+            Workload::Stochastic(_) | Workload::Closed(_) if !self.part.is_all() => {
+                Err(Error::Usage(
+                    "--window, --cpus and --comm take a recording; this is a description"
+                        .to_string(),
+                ))
+            }
             Workload::Recording(path) if self.fit => {
                 let text = fit(&path, &self.only, self.allow_lost, read_with_progress)?;
                 self.output
@@ -115,14 +130,13 @@ impl Inspect {
     fn recording(&self, path: &Path) -> Result<(), Error> {
         let (mut metrics, mut graph, mut costs) =
             (Metrics::new(0), WakeGraph::new(), CostEstimator::new());
-        let options = Options { allow_lost: self.allow_lost, ..Options::default() };
+        let options = || Options { allow_lost: self.allow_lost, ..Options::default() };
         let (mut objects, mut path_of) = (ObjectGraph::new(), CriticalPath::new());
         let mut calls = CallCostEstimator::new(true);
         let mut builder =
             ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() });
-        let mut recording = read_with_progress(
-            path,
-            options,
+        let mut recording = selection::read(
+            &self.part,
             vec![
                 &mut metrics,
                 &mut graph,
@@ -132,6 +146,7 @@ impl Inspect {
                 &mut calls,
                 &mut builder,
             ],
+            |observers| read_with_progress(path, options(), observers),
         )?;
         let end = Time(recording.duration.0);
         let (summary, calls) = (metrics.finish(end), calls.finish());

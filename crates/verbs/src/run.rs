@@ -29,8 +29,9 @@ use worlds::{By, Candidate, Ended, Observed, World};
                         unix1990 --policy take:rr --set load=0.5\n  schedlab run --on vm \
                         --stdout answer.txt -- sqlite3 :memory: 'select 1 + 1'")]
 pub struct Run {
-    /// A built-in workload, a workload file (.toml), or a recording: perf.data, trace.dat, Perfetto's, or
-    /// the text of `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd
+    /// A built-in workload, a workload file (.toml), or a recording: perf.data, trace.dat, Perfetto's,
+    /// systrace's or Chrome's, or the text of `perf script`, `trace-cmd report` or ftrace, plain or
+    /// compressed with zstd
     #[arg(required_unless_present = "command", index = 1)]
     workload: Option<OsString>,
     /// A parameter of a stochastic workload, as in tmc=2ms; `schedlab list workloads` shows them

@@ -120,9 +120,11 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The machine with `cpus` CPUs. A machine that is not flat keeps its own.
+    /// The machine with `cpus` CPUs. One that is not flat keeps its own. Of a recorded machine whose
+    /// CPUs differ, nothing says which another number of CPUs would be: all are as the fastest.
     pub fn machine(&self, cpus: u16) -> Machine {
-        Machine { cpus, ..self.machine.clone() }
+        let topology = self.machine.topology.clone().filter(|topology| topology.cpus() == cpus);
+        Machine { cpus, topology, ..self.machine.clone() }
     }
 
     /// The description that a trace of `policy` on `cpus` CPUs carries.

@@ -165,7 +165,7 @@ impl Export for Chrome<'_> {
         self.flush()
     }
 
-    fn finish(&mut self, end: Time) -> io::Result<Omitted> {
+    fn finish(mut self: Box<Self>, end: Time) -> io::Result<Omitted> {
         let text = &mut self.text;
         self.queue_lengths.finish(|length| counter(text, &length));
         for interval in self.occupancy.finish(end) {

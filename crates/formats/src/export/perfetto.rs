@@ -2,18 +2,22 @@
 //! tracks for overhead and jobs.
 //!
 //! Switches and wakeups use the compact form of `FtraceEventBundle`, a few bytes each; other
-//! tracepoints use the plain form. Perfetto uses the first compact switch of a CPU only as a start.
-//! So each CPU gets a switch to idle at zero, and then one to its first task, if any. If a
-//! recording lacks a switch, the one that the metrics infer is written. If a task appears on
-//! another CPU, its old CPU becomes idle. Thus the rows add up to the metrics' CPU time.
+//! tracepoints use the plain form. A compact switch does not say who ran before, so each CPU gets a
+//! plain switch to idle at zero, and then one to its first task, if any. If a
+//! recording lacks a switch, the one that the metrics infer is written, with a flag that the kernel
+//! does not have ([`bundle::INFERRED`]). If a task appears on another CPU, its old CPU becomes idle.
+//! Thus the rows add up to the metrics' CPU time, and a reader of ours leaves out what was added.
+//!
+//! Events of one time stay in order: a reader takes them by packet, in it by CPU, and on a CPU by
+//! [form](bundle::Form). An event that would come too early begins a new packet.
 
 mod bundle;
 mod wire;
 
 use super::queue_lengths::QueueLength;
 use super::{Export, Names, Occupancy, Omitted, QueueLengths};
-use bundle::Bundle;
-use schedsim::trace::{Event, EventKind, PrevState};
+use bundle::{Bundle, Form};
+use schedsim::trace::{Event, EventKind, PrevState, WakeContext};
 use schedsim::{CpuId, TaskId, Time};
 use std::io::{self, Write};
 use wire::Message;
@@ -75,6 +79,8 @@ pub struct Perfetto<'a> {
     queue_lengths: QueueLengths,
     /// By CPU: events not yet written.
     bundles: Vec<Bundle>,
+    /// The time and CPU of the last ftrace event.
+    last: Option<(Time, CpuId)>,
     /// Packets not yet written.
     packets: Message,
     /// The optional tracks already introduced: overhead tracks by CPU, job tracks by task.
@@ -90,19 +96,16 @@ impl<'a> Perfetto<'a> {
             names,
             occupancy: Occupancy::new(),
             queue_lengths: QueueLengths::new(cpus),
-            bundles: (0..cpus).map(|cpu| Bundle::new(CpuId(cpu))).collect(),
+            bundles: Vec::new(),
+            last: None,
             packets: Message::default(),
             overhead_tracks: Vec::new(),
             job_tracks: Vec::new(),
         };
         perfetto.process_tree();
         perfetto.track(Track::ReadyQueues, "Ready queues", None);
-        for cpu in 0..cpus {
-            perfetto.ready_queue_track(CpuId(cpu));
-            counter(
-                &mut perfetto.packets,
-                QueueLength { time: Time::ZERO, cpu: CpuId(cpu), length: 0 },
-            );
+        if let Some(last) = cpus.checked_sub(1) {
+            perfetto.make_room(CpuId(last));
         }
         Ok(perfetto)
     }
@@ -115,13 +118,15 @@ impl<'a> Perfetto<'a> {
         if !matches!(event.kind, EventKind::SchedSwitch { .. }) {
             self.occupancy.event(event);
         }
-        let (time, names) = (event.time, &self.names);
+        let time = event.time;
         match event.kind {
-            EventKind::SchedSwitch { next, prev_state, .. } => {
-                self.switch(event, next, prev_state);
+            EventKind::SchedSwitch { prev, next, prev_state } => {
+                self.switch(event, prev, next, prev_state)?;
             }
             EventKind::SchedWaking { task, target, context } => {
-                self.bundles[event.cpu.index()].waking(time, task, names.of(task), target, context)
+                self.in_order(event, Form::Waking, context)?;
+                let name = self.names.of(task);
+                self.bundles[event.cpu.index()].waking(time, task, name, target, context);
             }
             EventKind::Overhead { kind, spent, .. } => {
                 let name = kind.name();
@@ -136,7 +141,10 @@ impl<'a> Perfetto<'a> {
             EventKind::JobComplete { task, .. } => self.job(time, task, "complete"),
             EventKind::ContentionBegin { task, .. } => self.job(time, task, "waits for a mutex"),
             EventKind::SchedPiSetprio { task, .. } => self.job(time, task, "priority changes"),
-            _ => self.bundles[event.cpu.index()].plain(event, names),
+            _ => {
+                self.in_order(event, Form::Plain, WakeContext::Unknown)?;
+                self.bundles[event.cpu.index()].plain(event, &self.names);
+            }
         }
         if self.bundles[event.cpu.index()].is_full() {
             self.flush_bundle(event.cpu)?;
@@ -145,44 +153,76 @@ impl<'a> Perfetto<'a> {
     }
 
     #[inline]
-    fn switch(&mut self, event: &Event, next: TaskId, prev_state: PrevState) {
-        let bundle = &mut self.bundles[event.cpu.index()];
-        if bundle.is_untouched() {
-            bundle.switch(
-                Time::ZERO,
-                TaskId::NONE,
-                self.names.of(TaskId::NONE),
-                PrevState::Runnable,
-            );
-        }
-        let closed = self.occupancy.event(event);
+    fn switch(
+        &mut self,
+        event: &Event,
+        prev: TaskId,
+        next: TaskId,
+        prev_state: PrevState,
+    ) -> io::Result<()> {
+        let idle = TaskId::NONE;
+        let own = event.cpu.index();
+        let closed = self.occupancy.event(event).to_vec();
         // A run without a recorded beginning: it started with the trace, or it is inferred.
         for interval in closed.iter().filter(|interval| interval.cpu == event.cpu) {
-            if interval.task != bundle.running() {
-                bundle.switch(
-                    interval.start,
-                    interval.task,
-                    self.names.of(interval.task),
-                    PrevState::Runnable,
-                );
+            if interval.task != self.bundles[own].running() {
+                self.inferred(event.cpu, interval.start, interval.task)?;
             }
         }
         for interval in closed.iter().filter(|interval| interval.cpu != event.cpu) {
-            self.bundles[interval.cpu.index()].switch(
-                interval.end,
-                TaskId::NONE,
-                self.names.of(TaskId::NONE),
-                PrevState::Runnable,
-            );
+            self.inferred(interval.cpu, interval.end, idle)?;
         }
-        self.bundles[event.cpu.index()].switch(event.time, next, self.names.of(next), prev_state);
+        let is_compact = prev == self.bundles[own].running();
+        let form = if is_compact { Form::Switch } else { Form::Plain };
+        self.in_order(event, form, WakeContext::Unknown)?;
+        let (bundle, name) = (&mut self.bundles[own], self.names.of(next));
+        if is_compact {
+            bundle.switch(event.time, next, name, prev_state);
+        } else {
+            bundle.full_switch(event.time, (self.names.of(prev), prev_state), next, name);
+        }
+        Ok(())
+    }
+
+    /// Appends a switch that was not recorded.
+    fn inferred(&mut self, cpu: CpuId, time: Time, next: TaskId) -> io::Result<()> {
+        if !self.bundles[cpu.index()].has_place(time, Form::Plain, WakeContext::Unknown) {
+            self.flush_bundle(cpu)?;
+        }
+        let (bundle, names) = (&mut self.bundles[cpu.index()], &self.names);
+        let before = names.of(bundle.running());
+        bundle.inferred_switch(time, before, next, names.of(next));
+        Ok(())
+    }
+
+    /// Writes what must be in a packet before that of this event, so that it is read after it.
+    #[inline]
+    fn in_order(&mut self, event: &Event, form: Form, context: WakeContext) -> io::Result<()> {
+        if self.last.is_some_and(|(time, cpu)| time == event.time && cpu != event.cpu) {
+            for cpu in (0..self.bundles.len()).filter(|&cpu| cpu != event.cpu.index()) {
+                if self.bundles[cpu].latest() == Some(event.time) {
+                    self.flush_bundle(CpuId(cpu as u16))?;
+                }
+            }
+        }
+        self.last = Some((event.time, event.cpu));
+        if self.bundles[event.cpu.index()].has_place(event.time, form, context) {
+            Ok(())
+        } else {
+            self.flush_bundle(event.cpu)
+        }
     }
 
     fn make_room(&mut self, cpu: CpuId) {
         while cpu.index() >= self.bundles.len() {
             let new = CpuId(self.bundles.len() as u16);
-            self.bundles.push(Bundle::new(new));
+            // The trace begins at zero, whenever its first event is.
+            let (mut bundle, idle) = (Bundle::new(new), self.names.of(TaskId::NONE));
+            bundle.inferred_switch(Time::ZERO, idle, TaskId::NONE, idle);
+            self.bundles.push(bundle);
             self.ready_queue_track(new);
+            let none = QueueLength { time: Time::ZERO, cpu: new, length: 0 };
+            counter(&mut self.packets, none);
         }
     }
 
@@ -295,7 +335,7 @@ impl Export for Perfetto<'_> {
         chunk.iter().try_for_each(|event| self.event(event))
     }
 
-    fn finish(&mut self, end: Time) -> io::Result<Omitted> {
+    fn finish(mut self: Box<Self>, end: Time) -> io::Result<Omitted> {
         let packets = &mut self.packets;
         self.queue_lengths.finish(|length| counter(packets, length));
         for index in 0..self.bundles.len() {

@@ -16,6 +16,10 @@ impl<'a> Bytes<'a> {
         self.bytes
     }
 
+    pub fn is_big_endian(&self) -> bool {
+        self.big_endian
+    }
+
     /// `size` bytes from `offset` on.
     #[inline]
     pub fn part(&self, offset: usize, size: usize) -> Option<Bytes<'a>> {

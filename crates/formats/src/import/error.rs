@@ -45,6 +45,8 @@ pub enum Place {
     Byte(u64),
     /// An event of a trace file, from 0.
     Event(u64),
+    /// A line of the text of ftrace in a JSON file, from 1.
+    SystemTrace(u64),
 }
 
 impl fmt::Display for Place {
@@ -53,6 +55,7 @@ impl fmt::Display for Place {
             Place::File => Ok(()),
             Place::Line(line) => write!(f, ":{line}"),
             Place::Byte(offset) => write!(f, ": byte {offset}"),
+            Place::SystemTrace(line) => write!(f, ": line {line} of systemTraceEvents"),
             Place::Event(number) => write!(f, ": event {number}"),
         }
     }
@@ -84,10 +87,25 @@ pub enum Problem {
     Empty,
     /// It has another format.
     #[error(
-        "this is {0}; expected a recording of schedlab, perf.data, trace.dat, Perfetto's protobuf, or the text of \
-         `perf script`, `trace-cmd report` or ftrace, plain or compressed with zstd"
+        "this is {0}; expected a recording of schedlab, perf.data, trace.dat, Perfetto's protobuf, \
+         a page of systrace, Chrome's JSON, or the text of `perf script`, `trace-cmd report`, \
+         atrace or ftrace, plain or compressed with zstd"
     )]
     NotATrace(String),
+    /// It is a known file that has no schedule.
+    #[error("this is {what}, from which no schedule can be read; {instead}")]
+    Foreign {
+        /// What it is.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// The deflated part of what atrace prints is damaged.
+    #[error(
+        "the deflated data of atrace is damaged ({0}); `adb shell` changes line ends: capture it \
+         again with `adb exec-out atrace -z …`"
+    )]
+    Deflated(String),
     /// The zstd stream is damaged.
     #[error("the zstd data is damaged ({0}); copy the file again and check it with `zstd -t`")]
     Zstd(String),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use zstd::stream::read::Decoder;
 
 use super::error::{Error, MOST_UNPACKED, Place, Problem};
+use super::foreign;
 use super::perfetto::wire::is_perfetto;
 use super::tracing_data::MAGIC;
 use super::{Format, Progress};
@@ -31,10 +32,21 @@ pub(super) struct Input<'a> {
 
 /// The format of a recording.
 pub(super) enum Content<'a> {
-    Text(Box<dyn Read + 'a>),
+    Text(Around, Box<dyn Read + 'a>),
+    Json(Box<dyn Read + 'a>),
     Recording(Box<dyn Read + 'a>),
     /// Read in pieces.
     Pieces(Format, Source<'a>),
+}
+
+/// What the lines stand in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Around {
+    Nothing,
+    /// What atrace prints before them.
+    Atrace,
+    /// A page of systrace.
+    Page,
 }
 
 impl<'a> Input<'a> {
@@ -47,7 +59,7 @@ impl<'a> Input<'a> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            return Err(Problem::Directory);
+            return Err(foreign::recognise_directory(path));
         }
         let most = largest_unpacked(&metadata);
         let mut file = Counted { file, progress, read: 0, total: metadata.len(), announced: 0 };
@@ -61,13 +73,22 @@ impl<'a> Input<'a> {
         }
         match what_is(&sample) {
             What::Nothing => Err(Problem::Empty),
-            What::Text => Ok(Input { compressed, content: Content::Text(reader) }),
+            What::Text(around) => Ok(Input { compressed, content: Content::Text(around, reader) }),
+            What::Deflated(begin) => {
+                io::copy(&mut reader.by_ref().take(begin), &mut io::sink())
+                    .map_err(read_problem)?;
+                let text = Unpacked::new(Inflated::new(reader), most);
+                let text = Box::new(io::Cursor::new(b"TRACE:\n").chain(text));
+                Ok(Input { compressed, content: Content::Text(Around::Atrace, text) })
+            }
+            What::Json => Ok(Input { compressed, content: Content::Json(reader) }),
             What::Recording => Ok(Input { compressed, content: Content::Recording(reader) }),
             What::Pieces(format) => {
                 let source = Source { path: path.to_owned(), compressed, progress };
                 Ok(Input { compressed, content: Content::Pieces(format, source) })
             }
             What::Other(name) => Err(Problem::NotATrace(name.to_owned())),
+            What::Foreign(problem) => Err(problem),
         }
     }
 }
@@ -226,6 +247,7 @@ pub(crate) fn read_problem(error: io::Error) -> Problem {
             Problem::Truncated("its zstd data stops inside a frame".to_owned())
         }
         io::ErrorKind::Other | io::ErrorKind::InvalidData => zstd_problem(error),
+        io::ErrorKind::InvalidInput => Problem::Deflated(error.to_string()),
         _ => Problem::from(error),
     }
 }
@@ -234,9 +256,33 @@ fn zstd_problem(error: io::Error) -> Problem {
     Problem::Zstd(error.to_string())
 }
 
+/// What was deflated behind `TRACE:`. Its errors have kinds of their own.
+struct Inflated<R: Read>(flate2::read::ZlibDecoder<R>);
+
+impl<R: Read> Inflated<R> {
+    fn new(packed: R) -> Self {
+        Inflated(flate2::read::ZlibDecoder::new(packed))
+    }
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+            _ => error,
+        })
+    }
+}
+
 enum What {
     Nothing,
-    Text,
+    Text(Around),
+    /// From this byte on.
+    Deflated(u64),
+    Json,
+    Foreign(Problem),
     Recording,
     Pieces(Format),
     Other(&'static str),
@@ -261,8 +307,66 @@ fn what_is(sample: &[u8]) -> What {
             What::Other(name)
         }
         _ if is_perfetto(sample) => What::Pieces(Format::Perfetto),
+        _ if let Some(problem) = foreign::recognise(sample) => What::Foreign(problem),
+        _ if let Some(begin) = deflated(sample) => What::Deflated(begin),
         _ if sample.contains(&0) => What::Other("binary data"),
-        _ => What::Text,
+        _ if is_json(sample) => What::Json,
+        _ => What::Text(around(sample)),
+    }
+}
+
+/// Where the deflated part begins of what `atrace -z` prints.
+fn deflated(sample: &[u8]) -> Option<u64> {
+    let begin = trace_line(sample)?;
+    let [first, second, ..] = *sample.get(begin..)? else { return None };
+    let header = u16::from_be_bytes([first, second]);
+    (first == 0x78 && header.checked_rem(31) == Some(0)).then_some(bytes(begin))
+}
+
+/// Where the line behind `TRACE:` begins, which atrace prints before the text.
+fn trace_line(sample: &[u8]) -> Option<usize> {
+    let line = b"TRACE:";
+    let place = memchr::memmem::find(sample, line)?;
+    let behind = sample.get(place.saturating_add(line.len())..)?;
+    let end = behind.iter().position(|byte| *byte == b'\n')?;
+    let is_line = place.checked_sub(1).is_none_or(|before| sample[before] == b'\n')
+        && matches!(&behind[..end], b"" | b"\r");
+    let begin = sample.len().saturating_sub(behind.len()).saturating_add(end);
+    is_line.then(|| begin.saturating_add(1))
+}
+
+/// An object of texts, or a list of objects. A line of a trace may begin with a bracket, too.
+fn is_json(sample: &[u8]) -> bool {
+    let sample = sample.strip_prefix(b"\xef\xbb\xbf").unwrap_or(sample).trim_ascii_start();
+    let second = sample.get(1..).unwrap_or_default().trim_ascii_start().first();
+    match sample.first() {
+        Some(b'{') => matches!(second, None | Some(b'"' | b'}')),
+        Some(b'[') => matches!(second, Some(b'{' | b']')),
+        _ => false,
+    }
+}
+
+/// Whether a JSON file is a trace, as far as its beginning shows, and no workload of rt-app. Others
+/// are not read here either.
+pub(crate) fn is_trace_json(path: &Path) -> bool {
+    let Ok(sample) = File::open(path).map_err(Problem::from).and_then(|mut file| begin(&mut file))
+    else {
+        return false;
+    };
+    let members: [&[u8]; 4] =
+        [b"\"traceEvents\"", b"\"systemTraceEvents\"", b"\"tracebase\"", b"\"axisLabelX\""];
+    sample.trim_ascii_start().starts_with(b"[")
+        || members.iter().any(|member| memchr::memmem::find(&sample, member).is_some())
+}
+
+fn around(sample: &[u8]) -> Around {
+    let start = sample.trim_ascii_start();
+    let begins =
+        |tag: &[u8]| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    match start {
+        _ if begins(b"<!doctype html") || begins(b"<html") => Around::Page,
+        _ if trace_line(sample).is_some() => Around::Atrace,
+        _ => Around::Nothing,
     }
 }
 

@@ -33,6 +33,7 @@ const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
 const FINISHED_ROUND: u32 = 68;
+const ID_INDEX: u32 = 69;
 
 /// In the `misc` field of a `PERF_RECORD_LOST_SAMPLES`: a filter dropped them, so they are not
 /// lost.
@@ -113,6 +114,13 @@ impl Reading<'_, '_> {
                 self.to.recorder.lose(Lost::Samples(record.data.unsigned(0, 8).unwrap_or(1)));
                 Ok(())
             }
+            ID_INDEX if has_guests(record.data) => Err((
+                Place::Byte(record.place),
+                damaged(
+                    "it has the events of guests, too, whose tasks and CPUs have the numbers of \
+                     the host's; give the perf.data of one machine, from before `perf inject`",
+                ),
+            )),
             _ => Ok(()),
         }
     }
@@ -204,6 +212,17 @@ impl To<'_, '_> {
         calls.iter_mut().for_each(|calls| calls.after(&record.what));
         Ok(())
     }
+}
+
+/// Whether an index of ids, `u64 nr, nr × { id, index, cpu, tid }, nr × { machine pid, vcpu }`, names
+/// machines other than the host.
+fn has_guests(index: Bytes<'_>) -> bool {
+    let machine = |entry: u64| {
+        let ids = index.unsigned(0, 8)?;
+        let at = ids.checked_mul(32)?.checked_add(entry.checked_mul(16)?)?.checked_add(8)?;
+        index.unsigned(usize::try_from(at).ok()?, 8)
+    };
+    (0u64..).map_while(machine).any(|machine| machine != 0)
 }
 
 /// Passes on a system call; `None` if its fields are cut off.

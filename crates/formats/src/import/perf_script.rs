@@ -1,36 +1,91 @@
-//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs and what
-//! `trace-cmd report` prints are similar and are read too.
+//! Parses the text of `perf script`, line by line. The kernel's own `trace` file in tracefs, alone or
+//! in a page of systrace, and what `trace-cmd report` prints are similar and are read too.
 
 mod fields;
 mod header;
 mod lines;
+mod page;
 
 use schedsim::admission::{CpuNumber, Cpus, OutOfRange, Pid};
 use std::io::Read;
 
 use super::error::{Place, Problem, excerpt};
+use super::input::Around;
 use super::record::{self, Record, Tracepoint};
 use super::recorder::{Lost, Recorder};
 use header::{Header, number, split_perf_record};
 use lines::Lines;
 
 /// Reads all lines into `recorder`.
-pub(super) fn read(reader: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (Place, Problem)> {
+pub(super) fn read(
+    reader: impl Read,
+    around: Around,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), (Place, Problem)> {
     let mut lines = Lines::new(reader);
-    let mut in_callchain = false;
-    let outcome = loop {
-        match lines.next_line() {
-            Ok(Some(text)) => {
-                if let Err(problem) = line(text, &mut in_callchain, recorder) {
-                    break Err(problem);
-                }
-            }
-            Ok(None) => break Ok(()),
-            Err(problem) => break Err(problem),
-        }
+    let outcome = match around {
+        Around::Page => page::page(&mut lines, recorder),
+        Around::Nothing => lines_until(&mut lines, Form::File, recorder).map(drop),
+        Around::Atrace => page::behind_trace(&mut lines)
+            .and_then(|()| lines_until(&mut lines, Form::File, recorder).map(drop)),
     };
     recorder.report.lines = lines.number;
     outcome.map_err(|problem| (Place::Line(lines.number), problem))
+}
+
+/// How lines end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// With the file.
+    File,
+    /// With an element of HTML, which is for other tools if its first line is no line of a trace.
+    Element,
+    /// With a text of JavaScript, whose newlines are spelled.
+    Literal,
+}
+
+impl Form {
+    /// The line as ftrace wrote it, and whether it is the last one.
+    #[inline]
+    fn line(self, text: &[u8]) -> (&[u8], bool) {
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if self == Form::File {
+            return (text, false);
+        }
+        if let Some(end) = memchr::memmem::find(text, b"</script>") {
+            return (&text[..end], true);
+        }
+        let spelled = if self == Form::Literal { text } else { return (text, false) };
+        let is_last = spelled.ends_with(b"\";");
+        let rest = spelled.strip_suffix(if is_last { &b"\";"[..] } else { b"\\" });
+        let rest = rest.unwrap_or(spelled);
+        (rest.strip_suffix(b"\\n").unwrap_or(rest), is_last)
+    }
+}
+
+/// Parses lines; whether their end was found.
+fn lines_until(
+    lines: &mut Lines<impl Read>,
+    form: Form,
+    recorder: &mut Recorder<'_>,
+) -> Result<bool, Problem> {
+    let mut in_callchain = false;
+    let mut is_trace = form != Form::Element;
+    while let Some(text) = lines.next_line()? {
+        let (text, is_last) = form.line(text);
+        if !is_trace && !text.trim_ascii().is_empty() {
+            if text.first() != Some(&b'#') && Header::parse(text).is_none() {
+                recorder.skip(b"trace-data of another tool", 1);
+                return Ok(is_last || lines.seek(&[b"</script>"])?.is_some());
+            }
+            is_trace = true;
+        }
+        line(text, &mut in_callchain, recorder)?;
+        if is_last {
+            return Ok(true);
+        }
+    }
+    Ok(form == Form::File)
 }
 
 /// Parses one line: an event, a line of a call chain, a comment, or an empty line.
@@ -49,6 +104,13 @@ fn line(text: &[u8], in_callchain: &mut bool, recorder: &mut Recorder<'_>) -> Re
         return Ok(());
     };
     let Some(what) = fields::parse(tracepoint, header.fields) else {
+        if tracepoint == Tracepoint::Switch && fields::has_raw_state(header.fields) {
+            return Err(Problem::Foreign {
+                what: "text of `trace-cmd report -R`, whose states are numbers that mean another \
+                       thing in each kernel",
+                instead: "give the trace.dat itself, or print it without -R",
+            });
+        }
         let fields =
             || Problem::Fields { event: tracepoint.name(), fields: excerpt(header.fields) };
         return Err(out_of_range(header.fields).unwrap_or_else(fields));
@@ -82,7 +144,13 @@ fn no_event(text: &[u8], in_callchain: bool, recorder: &mut Recorder<'_>) -> Res
         recorder.lose(Lost::Records(lost));
         return Ok(());
     }
-    // The first line of `trace-cmd report`.
+    // The first lines of `trace-cmd report`.
+    if trimmed.strip_prefix(b"version = ").is_some_and(|version| version.len() == 1) {
+        return Ok(());
+    }
+    if let Some((_, b" is empty")) = trimmed.strip_prefix(b"CPU ").and_then(number) {
+        return Ok(());
+    }
     if let Some((cpus, b"")) = trimmed.strip_prefix(b"cpus=").and_then(number) {
         return cpus_online(cpus, recorder);
     }
@@ -115,12 +183,17 @@ fn out_of_range(text: &[u8]) -> Option<Problem> {
     })
 }
 
-/// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file. Its other lines are like those of
-/// perf.
+/// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file, whose other lines are like those of
+/// perf; `CPU:1 [42 EVENTS DROPPED]` from trace-cmd, or without a number if the kernel gave none.
 fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
     let (_, rest) = number(text.strip_prefix(b"CPU:")?)?;
-    let (lost, rest) = number(rest.strip_prefix(b" [LOST ")?)?;
-    (rest == b" EVENTS]").then_some(lost)
+    match rest.strip_prefix(b" [")?.strip_suffix(b"]")? {
+        b"EVENTS DROPPED" => Some(1),
+        rest => match number(rest.strip_prefix(b"LOST ").unwrap_or(rest))? {
+            (lost, b" EVENTS" | b" EVENTS DROPPED") => Some(lost),
+            _ => None,
+        },
+    }
 }
 
 /// `file:line`, which `-F +srcline` prints below each line of a call chain.
@@ -130,10 +203,16 @@ fn is_source_line(text: &[u8]) -> bool {
     })
 }
 
-/// The comment of `perf script --header` with the number of CPUs.
+/// The comment with the number of CPUs: `# nrcpus online : 4` of `perf script --header`, and ftrace's
+/// `#P:4` at the end of a line.
 fn comment(text: &[u8], recorder: &mut Recorder<'_>) -> Result<(), Problem> {
-    let online =
+    let of_perf =
         text.strip_prefix(b"# nrcpus online :").and_then(|rest| number(rest.trim_ascii_start()));
+    let of_ftrace = || {
+        let place = memchr::memmem::rfind(text, b" #P:")?;
+        number(&text[place.saturating_add(4)..]).filter(|(_, rest)| rest.trim_ascii().is_empty())
+    };
+    let online = of_perf.or_else(of_ftrace);
     online.map_or(Ok(()), |(cpus, _)| cpus_online(cpus, recorder))
 }
 

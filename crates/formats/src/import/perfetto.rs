@@ -17,10 +17,10 @@ use schedsim::CpuId;
 use super::error::{Place, Problem};
 use super::input::{Announced, Source};
 use super::placed::Placed;
-use super::record::Record;
+use super::record::{self, Record};
 use super::recorder::{Lost, Recorder};
 use bundle::{Bundle, Running};
-use wire::{Field, Fields};
+use wire::{Field, Fields, numbers};
 
 /// The largest packet, and the largest content of one that is packed.
 const LARGEST: usize = 64 << 20;
@@ -28,6 +28,8 @@ const LARGEST: usize = 64 << 20;
 /// Fields of `TracePacket`.
 const FTRACE_EVENTS: u64 = 1;
 const SEQUENCE: u64 = 10;
+const CPU_INFO: u64 = 67;
+const MACHINE: u64 = 98;
 const DEFLATED: u64 = 50;
 const ZSTD: u64 = 133;
 
@@ -40,21 +42,32 @@ type Result<T> = std::result::Result<T, (Place, Problem)>;
 pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<()> {
     let mut file = File::open(source)?;
     let mut places: BTreeMap<(u16, u64), Vec<At>> = BTreeMap::new();
-    let mut lost = 0u64;
+    let (mut lost, mut of_others) = (0u64, 0u64);
+    let mut clocks = BTreeMap::new();
     while let Some((at, packet)) = file.next()? {
         Content::of(packet, at)?.each(at, &mut |inner, packet| {
-            let (mut sequence, mut found) = (0, None);
+            let (mut sequence, mut machine, mut found, mut info) = (0, 0, None, None);
             for field in Fields::new(packet) {
                 match field.map_err(|()| damaged(at))? {
                     (FTRACE_EVENTS, Field::Bytes(bytes)) => found = Some(Bundle::peek(bytes)),
                     (SEQUENCE, Field::Number(number)) => sequence = number,
+                    (MACHINE, Field::Number(number)) => machine = number,
+                    (CPU_INFO, Field::Bytes(bytes)) => info = Some(bytes),
                     _ => {}
                 }
             }
+            if let Some(info) = info.filter(|_| machine == 0) {
+                describe(info, recorder).ok_or_else(|| damaged(at))?;
+            }
             if let Some(of) = found {
                 let of = of.ok_or_else(|| damaged(at))?;
+                if machine != 0 {
+                    record::count(&mut of_others);
+                    return Ok(());
+                }
                 lost = lost.saturating_add(of.lost.into());
                 if of.has_scheduling {
+                    clocks.entry(of.clock).or_insert(at);
                     places.entry((of.cpu, sequence)).or_default().push((at, inner));
                 }
             }
@@ -62,6 +75,12 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
         })?;
     }
     recorder.lose(Lost::Records(lost));
+    if of_others > 0 {
+        recorder.report.warnings.push(format!(
+            "{of_others} bundles of events are of other machines, as guests, and are left out"
+        ));
+    }
+    expect_one_clock(&clocks, recorder)?;
     // Two sessions that recorded at the same time have the same events.
     let mut cpus: BTreeMap<u16, Vec<At>> = BTreeMap::new();
     let mut others = 0usize;
@@ -82,20 +101,25 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     for (cpu, places) in cpus {
         let mut reader = Reader { places: places.into_iter(), ..Reader::default() };
         if let Some(time) = reader.advance(&mut file)? {
-            next.push(Reverse((time, readers.len())));
+            next.push(Reverse((time, reader.at, readers.len())));
         }
         readers.push((CpuId(cpu), reader));
     }
-    while let Some(Reverse((time, index))) = next.pop() {
+    // Of one time the order is that of the packets.
+    while let Some(Reverse((time, _, index))) = next.pop() {
         let Some((cpu, reader)) = readers.get_mut(index) else { break };
         let place = Place::Byte(reader.at);
-        if let Some((context, what)) = reader.bundle.take(&mut reader.running) {
+        let taken = reader.bundle.take(&mut reader.running);
+        if taken.is_none() {
+            recorder.begin(time);
+        }
+        if let Some((context, what)) = taken {
             let what = what.ok_or_else(|| damaged(reader.at))?;
             let record = Record { time, cpu: *cpu, context, current: None, what };
             recorder.record(&record).map_err(|problem| (place, problem))?;
         }
         if let Some(time) = reader.advance(&mut file)? {
-            next.push(Reverse((time, index)));
+            next.push(Reverse((time, reader.at, index)));
         }
     }
     let starts: u64 = readers.iter().map(|(_, reader)| reader.running.starts).sum();
@@ -111,6 +135,55 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Times of several clocks cannot be put in one order, and those of an unknown one may be no
+/// nanoseconds.
+fn expect_one_clock(clocks: &BTreeMap<u64, u64>, recorder: &mut Recorder<'_>) -> Result<()> {
+    const UNKNOWN: u64 = 1;
+    const LOCAL: u64 = 3;
+    let refused = |at: u64, what: &str| {
+        let why = format!(
+            "this trace of Perfetto cannot be used: {what}; record it again, with \
+                           the clock that Perfetto chooses, boot"
+        );
+        Err((Place::Byte(at), Problem::PerfData(why)))
+    };
+    let mut all = clocks.iter();
+    match (all.next(), all.next()) {
+        (Some((&UNKNOWN, &at)), None) => refused(at, "its events have times of an unknown clock"),
+        (Some(_), Some((_, &at))) => refused(at, "its events have times of several clocks"),
+        (Some((&LOCAL, _)), None) => {
+            recorder.report.warnings.push(
+                "each CPU had a clock of its own (local): what happened at nearly one time on two \
+                 CPUs may stand in the wrong order"
+                    .to_owned(),
+            );
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a packet says of the CPUs: the frequencies that each has, and its capacity.
+fn describe(info: &[u8], recorder: &mut Recorder<'_>) -> Option<()> {
+    let cpus = Fields::new(info).filter_map(|field| match field {
+        Ok((1, Field::Bytes(cpu))) => Some(cpu),
+        _ => None,
+    });
+    for (number, cpu) in (0u64..).zip(cpus) {
+        let (mut frequencies, mut capacity) = (Vec::new(), 0);
+        for field in Fields::new(cpu) {
+            match field.ok()? {
+                (2, field) => numbers(field, &mut frequencies)?,
+                (3, field) => capacity = field.number()?,
+                _ => {}
+            }
+        }
+        let most = frequencies.into_iter().max().unwrap_or(0);
+        recorder.frequencies.describe(record::cpu(number)?, most, capacity);
+    }
+    Some(())
 }
 
 /// The bundles of a CPU.

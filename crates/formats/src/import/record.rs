@@ -25,6 +25,14 @@ pub(super) struct Current {
     pub pid: u32,
 }
 
+impl Current {
+    /// The task of these ids, if they are in range.
+    #[inline]
+    pub fn of(tgid: u64, tid: u64) -> Option<Self> {
+        Some(Current { tgid: pid(tgid)?, pid: pid(tid)? })
+    }
+}
+
 /// The event. `pid` is the kernel's term: the id of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sched<'a> {
@@ -63,6 +71,11 @@ pub(super) enum Sched<'a> {
         from: CpuId,
         to: CpuId,
     },
+    /// The frequency of a CPU changes.
+    Frequency {
+        of: CpuId,
+        khz: u64,
+    },
 }
 
 /// A task as named in an event.
@@ -84,11 +97,15 @@ pub(super) enum Tracepoint {
     Exec,
     Exit,
     Migrate,
+    Frequency,
 }
 
 impl Tracepoint {
-    /// The tracepoint with this name, with or without `sched:` before it.
+    /// The tracepoint with this name, with or without its system before it.
     pub fn named(name: &[u8]) -> Option<Self> {
+        if name.strip_prefix(b"power:").unwrap_or(name) == b"cpu_frequency" {
+            return Some(Tracepoint::Frequency);
+        }
         let name = name.strip_prefix(b"sched:").unwrap_or(name);
         Some(match name.strip_prefix(b"sched_")? {
             b"switch" => Tracepoint::Switch,
@@ -113,6 +130,7 @@ impl Tracepoint {
             Tracepoint::Exec => "sched_process_exec",
             Tracepoint::Exit => "sched_process_exit",
             Tracepoint::Migrate => "sched_migrate_task",
+            Tracepoint::Frequency => "cpu_frequency",
         }
     }
 }

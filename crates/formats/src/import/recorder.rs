@@ -12,6 +12,7 @@ use super::Recording;
 use super::error::{Place, Problem};
 use super::record::{Record, Sched, count};
 use super::report::{CpuReport, Report};
+use super::speeds::Frequencies;
 use super::tasks::Tasks;
 
 /// Converts records into events.
@@ -20,8 +21,8 @@ pub(super) struct Recorder<'a> {
     tasks: Tasks,
     /// By CPU: the task that was switched in last, once known.
     running: Vec<Option<TaskId>>,
-    /// The clock when the recording began, if that is known; 0 if not.
-    began: u64,
+    /// The clock when the recording began, if that is known.
+    began: Option<u64>,
     /// The clock at the beginning and at the latest event.
     first: Option<u64>,
     latest: u64,
@@ -39,6 +40,7 @@ pub(super) struct Recorder<'a> {
     pub measurements: Vec<Measurement>,
     pub calibrations: Vec<Calibration>,
     pub report: Report,
+    pub frequencies: Frequencies,
 }
 
 /// The two records for lost events.
@@ -55,7 +57,7 @@ impl<'a> Recorder<'a> {
             trace,
             tasks: Tasks::default(),
             running: Vec::new(),
-            began: 0,
+            began: None,
             first: None,
             latest: 0,
             lost_records: 0,
@@ -66,12 +68,19 @@ impl<'a> Recorder<'a> {
             measurements: Vec::new(),
             calibrations: Vec::new(),
             report: Report::default(),
+            frequencies: Frequencies::default(),
         }
     }
 
     /// Processes the next scheduling event.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
+        if let Sched::Frequency { of, khz } = record.what {
+            count(&mut self.report.records);
+            count(&mut self.report.frequencies);
+            self.frequencies.set(of, khz, record.time);
+            return Ok(());
+        }
         let time = self.advance(record.time)?;
         self.see(record.cpu);
         count(&mut self.report.records);
@@ -86,6 +95,7 @@ impl<'a> Recorder<'a> {
                 self.tasks.switched_out(from, prev_state == PrevState::Dead);
                 let to = self.tasks.switched_in(&next);
                 self.switch(record.cpu, from, to);
+                self.frequencies.switch(record.cpu, to != TaskId::NONE, record.time);
                 EventKind::SchedSwitch { prev: from, next: to, prev_state }
             }
             Sched::Waking { task, target } => {
@@ -127,6 +137,7 @@ impl<'a> Recorder<'a> {
                 self.see(to);
                 EventKind::SchedMigrateTask { task: self.tasks.id(&task), from, to }
             }
+            Sched::Frequency { .. } => return Ok(()),
         };
         self.report.events.count(&kind);
         self.trace.push(time, record.cpu, kind);
@@ -135,7 +146,7 @@ impl<'a> Recorder<'a> {
 
     /// The clock when the recording began, before its first event.
     pub fn begin(&mut self, clock: u64) {
-        self.began = clock;
+        self.began.get_or_insert(clock);
     }
 
     /// Whether an observer wants calls.
@@ -209,12 +220,17 @@ impl<'a> Recorder<'a> {
         report.start = Nanos(first);
         report.pids_reused = self.tasks.pids_reused;
         report.warn();
+        let speeds = self.frequencies.speeds(self.latest).map(|(speeds, words)| {
+            report.measured.push(words);
+            speeds
+        });
         // CPU numbers are below 4096.
         let cpus = self.cpus_online.max(report.cpus.len().try_into().unwrap_or(u16::MAX));
         Ok(Recording {
             tasks: self.tasks.into_infos(),
             cpus,
             duration: Nanos(self.latest.saturating_sub(first)),
+            speeds: speeds.unwrap_or_default(),
             objects: self.objects,
             object_names: self.object_names,
             measurements: self.measurements,
@@ -225,7 +241,7 @@ impl<'a> Recorder<'a> {
 
     #[inline]
     fn advance(&mut self, clock: u64) -> Result<Time, Problem> {
-        let began = Some(self.began).filter(|&began| began > 0 && began <= clock);
+        let began = self.began.filter(|&began| began <= clock);
         let first = *self.first.get_or_insert(began.unwrap_or(clock));
         if clock < self.latest {
             return Err(Problem::TimeBackwards { by: Nanos(self.latest.saturating_sub(clock)) });

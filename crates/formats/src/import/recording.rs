@@ -28,7 +28,9 @@ pub(super) fn read(file: impl Read, recorder: &mut Recorder<'_>) -> Result<(), (
     recorder.cpus_online = cpu(u64::from(machine.cpus.saturating_sub(1)), 0)?
         .0
         .saturating_add(u16::from(machine.cpus > 0));
-    recorder.begin(machine.start);
+    if machine.start > 0 {
+        recorder.begin(machine.start);
+    }
     let mut causes = Causes::new(&machine.architecture, recorder);
     causes.is_simulated(machine.release == "simulated");
     recorder.report.measured = measured::lines(&machine);

@@ -24,6 +24,8 @@ pub struct Report {
     pub events: EventCounts,
     /// Events of calls and their objects that were used.
     pub causes: u64,
+    /// Changes of frequencies of CPUs that were used.
+    pub frequencies: u64,
     /// Other events, by name.
     pub skipped: BTreeMap<String, u64>,
     /// The contexts of wakeups.
@@ -97,6 +99,14 @@ impl Report {
                 self.late_wakings
             ));
         }
+        if self.events.switch > 0 && [self.events.waking, self.events.wakeup] == [0; 2] {
+            warnings.push(
+                "no wakeup was recorded: a task seems to be woken, by nobody, when it gets its CPU, \
+                 so that waits for a CPU behind a sleep are unknown, and nothing depends on \
+                 anything; record sched_waking, too"
+                    .to_owned(),
+            );
+        }
         if self.events.switch == 0 {
             warnings.push("no sched_switch was recorded: running times are unknown".to_owned());
         }
@@ -114,6 +124,9 @@ impl fmt::Display for Report {
         }
         if self.causes > 0 {
             writeln!(f, "  calls and their objects: {}", self.causes)?;
+        }
+        if self.frequencies > 0 {
+            writeln!(f, "  cpu_frequency: {}", self.frequencies)?;
         }
         for (name, count) in &self.skipped {
             writeln!(f, "  {name}: {count} skipped")?;
@@ -140,6 +153,10 @@ pub enum Format {
     TraceDat,
     /// Perfetto's protobuf.
     Perfetto,
+    /// A page of Android's systrace, or what its atrace prints.
+    Systrace,
+    /// Chrome's trace-event JSON.
+    ChromeJson,
     /// The file of schedlab's own recorder.
     Recording,
 }
@@ -151,6 +168,8 @@ impl fmt::Display for Format {
             Format::PerfData => "perf.data",
             Format::TraceDat => "trace.dat",
             Format::Perfetto => "Perfetto",
+            Format::Systrace => "systrace",
+            Format::ChromeJson => "Chrome JSON",
             Format::Recording => "schedlab recording",
         })
     }

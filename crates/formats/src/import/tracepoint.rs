@@ -89,6 +89,7 @@ pub(super) enum Decoder {
     Exec { pid: Field, old_pid: Field },
     Exit { task: WhoFields },
     Migrate { task: WhoFields, from: Field, to: Field },
+    Frequency { khz: Field, of: Field },
 }
 
 /// The fields that name a task.
@@ -141,6 +142,9 @@ impl Decoder {
                 from: field("orig_cpu")?,
                 to: field("dest_cpu")?,
             },
+            Tracepoint::Frequency => {
+                Decoder::Frequency { khz: field("state")?, of: field("cpu_id")? }
+            }
         })
     }
 
@@ -152,6 +156,7 @@ impl Decoder {
             Decoder::Exec { .. } => Tracepoint::Exec,
             Decoder::Exit { .. } => Tracepoint::Exit,
             Decoder::Migrate { .. } => Tracepoint::Migrate,
+            Decoder::Frequency { .. } => Tracepoint::Frequency,
         }
     }
 
@@ -191,6 +196,9 @@ impl Decoder {
             Decoder::Exit { task } => Sched::Exit { task: task.read(raw)? },
             Decoder::Migrate { task, from, to } => {
                 Sched::Migrate { task: task.read(raw)?, from: from.cpu(raw)?, to: to.cpu(raw)? }
+            }
+            Decoder::Frequency { khz, of } => {
+                Sched::Frequency { of: of.cpu(raw)?, khz: raw.unsigned(khz.offset, khz.size)? }
             }
         })
     }

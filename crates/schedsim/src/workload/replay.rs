@@ -75,6 +75,9 @@ pub struct ReplayOptions {
     pub background: BackgroundOf,
     /// The tasks that made the recording: they are no part of the background.
     pub recorder: Option<TaskMatch>,
+    /// The speed of each recorded CPU, of the fastest; without them all are alike. Run times are
+    /// told for the fastest.
+    pub speeds: Vec<f64>,
 }
 
 /// What becomes of tasks beside a recorded program.
@@ -147,6 +150,8 @@ pub struct ReplayBuilder {
     latches: latches::Latches,
     shared: Shared,
     kernel_work: KernelWork,
+    /// Whether any wakeup was recorded that ends a sleep.
+    has_wakeups: bool,
 }
 
 /// What the scheduler's work in a task's calls takes, in the mean: it is taken off the task's own
@@ -258,6 +263,9 @@ impl ReplayBuilder {
             }
         }
         self.tasks.resize_with(self.tasks.len().max(recorded.tasks.len()), Task::default);
+        if !self.has_wakeups {
+            self.tasks.iter_mut().for_each(Task::start_where_seen);
+        }
         let mut shared = std::mem::take(&mut self.shared);
         let pages = self.device_of_pages(&shared);
         self.count_channels(&mut shared);
@@ -294,10 +302,12 @@ impl ReplayBuilder {
                 self.cpus[cpu.index()].switched = time;
             }
             EventKind::SchedWaking { task, target, context } if self.meet(task) => {
+                self.has_wakeups = true;
                 self.tasks[task.index()].live_on(target);
                 self.waking(cpu, task, context, time);
             }
             EventKind::SchedWakeup { task, target } if self.meet(task) => {
+                self.has_wakeups = true;
                 self.tasks[task.index()].live_on(target);
                 self.wakeup(task, time);
             }
@@ -371,7 +381,8 @@ impl ReplayBuilder {
                 self.tasks[task.index()].wake(TaskId::NONE, Kind::Unknown, earliest);
             }
         }
-        self.tasks[task.index()].switch_in(cpu, earliest);
+        let speed = self.speed(cpu);
+        self.tasks[task.index()].switch_in(cpu, speed, earliest);
         let state = &mut self.cpus[cpu.index()];
         state.current = Current::Task(task);
         state.guessed = true;
@@ -436,9 +447,17 @@ impl ReplayBuilder {
         self.cpus[cpu.index()].current = Current::Idle;
     }
 
+    fn speed(&self, cpu: CpuId) -> f64 {
+        self.options.speeds.get(cpu.index()).copied().unwrap_or(1.0)
+    }
+
     fn switched_in(&mut self, cpu: CpuId, task: TaskId, now: Time) {
+        let speed = self.speed(cpu);
         self.leave_other_cpu(task);
         let state = &mut self.tasks[task.index()];
+        if state.status == Status::Unknown {
+            state.seen = now;
+        }
         if state.status == Status::Asleep {
             if state.dead {
                 state.dead = false; // it was preempted on its way out
@@ -447,7 +466,7 @@ impl ReplayBuilder {
                 state.wake(TaskId::NONE, Kind::Unknown, now);
             }
         }
-        state.switch_in(cpu, now);
+        state.switch_in(cpu, speed, now);
         self.cpus[cpu.index()].current = Current::Task(task);
         self.cpus[cpu.index()].guessed = false;
         self.cpus[cpu.index()].unclaimed.clear();

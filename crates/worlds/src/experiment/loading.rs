@@ -34,7 +34,7 @@ impl Recorded {
     /// Whether the program stalls where it was recorded, or on one CPU: then its locks are not what
     /// they were taken for.
     fn stalls(workload: &Workload, machine: &Machine) -> bool {
-        let one = Machine { cpus: 1, ..machine.clone() };
+        let one = Machine { cpus: 1, topology: None, ..machine.clone() };
         let stalls = |(policy, machine): (&str, &Machine)| {
             let Ok(policy) = PolicySpec::parse(policy) else { return false };
             let options = engine::Options { seed: 1, until: Time::NEVER };
@@ -74,16 +74,25 @@ impl Recorded {
         let Reading { allow_lost, replay, background } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
-        let mut builder = ReplayBuilder::new(ReplayOptions {
-            program,
-            locks_as_tokens,
-            background,
-            recorder: Some(TaskMatch::Name(RECORDER.to_string())),
-            ..Default::default()
-        });
+        let on = |speeds: Vec<f64>| {
+            ReplayBuilder::new(ReplayOptions {
+                program,
+                locks_as_tokens,
+                background,
+                recorder: Some(TaskMatch::Name(RECORDER.to_string())),
+                speeds,
+                ..Default::default()
+            })
+        };
+        let mut builder = on(Vec::new());
         let mut costs = CostEstimator::new();
         let mut calls = CallCostEstimator::new(program);
         let mut recording = read(path, options(), vec![&mut builder, &mut costs, &mut calls])?;
+        if !recording.speeds.is_empty() {
+            // How fast each CPU was is known when all is read.
+            builder = on(recording.speeds.iter().map(|speed| speed.relative).collect());
+            recording = read(path, options(), vec![&mut builder])?;
+        }
         let (mut calls, mut latencies) = (calls.finish(), costs.latencies());
         let mut costs = costs.finish().with_calls(&calls);
         let calibrated = KnownCosts::of(&recording.calibrations);
@@ -100,6 +109,7 @@ impl Recorded {
             migration_cost: given.migration.unwrap_or(costs.migration_cost()),
             idle_exit: given.idle_exit.unwrap_or(costs.idle_exit()),
             wake_cost: given.wake.unwrap_or(costs.wake_cost()),
+            topology: recording.topology(),
             ..Machine::ideal(recording.cpus)
         };
         let latency = if program && recording.report.causes > 0 {
@@ -176,6 +186,10 @@ impl Recorded {
             self.replay.bursts,
             self.replay.demand
         );
+        if self.machine.topology.is_some() {
+            text += "Its CPUs differ in speed; `schedlab inspect` says how much, and --machine \
+                     FILE corrects it\n";
+        }
         if let Some(share) = self.replay.doubtful_share() {
             let sleeps = self.replay.dependencies.total() + self.replay.delays.total();
             let _ = writeln!(

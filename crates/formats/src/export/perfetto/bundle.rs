@@ -9,12 +9,27 @@ use schedsim::{CpuId, TaskId, Time};
 /// The number of events in a full bundle.
 const FULL: usize = 4096;
 
+/// The flag of a switch that was not recorded but inferred. The kernel's flags have eight bits.
+pub const INFERRED: u64 = 0x100;
+
+/// Where an event stands in a bundle. Readers sort by time, and events of one time in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Form {
+    /// In the columns of switches.
+    Switch,
+    /// In the columns of wakings.
+    Waking,
+    /// A message of its own.
+    Plain,
+}
+
 /// Events of one CPU. Compact events are stored by column, as in the format.
 pub struct Bundle {
     cpu: CpuId,
     events: usize,
-    touched: bool,
     running: TaskId,
+    /// The time and form of the last event.
+    last: Option<(Time, Form)>,
     switches: Switches,
     wakings: Wakings,
     plain: Message,
@@ -50,18 +65,13 @@ impl Bundle {
         Bundle {
             cpu,
             events: 0,
-            touched: false,
             running: TaskId::NONE,
+            last: None,
             switches: Switches::default(),
             wakings: Wakings::default(),
             plain: Message::default(),
             comms: Comms::default(),
         }
-    }
-
-    /// Whether this CPU had no switch yet.
-    pub fn is_untouched(&self) -> bool {
-        !self.touched
     }
 
     /// The running task after the last switch.
@@ -79,12 +89,66 @@ impl Bundle {
         self.events >= FULL
     }
 
+    /// The time of the last event that is not written yet.
+    pub fn latest(&self) -> Option<Time> {
+        self.last.map(|(time, _)| time)
+    }
+
+    /// Whether an event keeps its place behind those that are not written yet: readers would put
+    /// it before an event of the same time in a form that comes later, and a column of contexts is
+    /// for all wakings of a bundle or for none.
+    pub fn has_place(&self, time: Time, form: Form, context: WakeContext) -> bool {
+        let in_order = self.last.is_none_or(|last| last <= (time, form));
+        let is_column = self.wakings.time.len() == 0
+            || self.wakings.has_contexts == (context != WakeContext::Unknown);
+        in_order && (form != Form::Waking || is_column)
+    }
+
+    /// Appends a switch that names both tasks: `next` runs now, and `running` did not before.
+    pub fn full_switch(&mut self, time: Time, prev: (&Name, PrevState), next: TaskId, name: &Name) {
+        self.full(time, prev, next, name, 0);
+    }
+
+    /// Appends a switch that was not recorded: `next` runs since `time`.
+    pub fn inferred_switch(&mut self, time: Time, prev: &Name, next: TaskId, name: &Name) {
+        self.full(time, (prev, PrevState::Runnable), next, name, INFERRED);
+    }
+
+    fn full(
+        &mut self,
+        time: Time,
+        prev: (&Name, PrevState),
+        next: TaskId,
+        name: &Name,
+        flags: u64,
+    ) {
+        self.running = next;
+        self.events += 1;
+        self.last = self.last.max(Some((time, Form::Plain)));
+        self.plain.nested(2, |message| {
+            message.number(1, time.0);
+            message.nested(4, |fields| {
+                let (prev, state) = prev;
+                fields.text(1, &prev.comm);
+                fields.number(2, u64::from(prev.tid));
+                fields.number(3, u64::from(prev.prio));
+                fields.number(4, kernel_state(state));
+                fields.text(5, &name.comm);
+                fields.number(6, u64::from(name.tid));
+                fields.number(7, u64::from(name.prio));
+            });
+            if flags != 0 {
+                message.number(5, flags);
+            }
+        });
+    }
+
     /// Appends a switch to `next`.
     #[inline]
     pub fn switch(&mut self, time: Time, next: TaskId, name: &Name, prev_state: PrevState) {
-        self.touched = true;
         self.running = next;
         self.events += 1;
+        self.last = Some((time, Form::Switch));
         let comm = self.comms.index(next, name);
         let switches = &mut self.switches;
         switches.time.varint(time.0 - switches.latest);
@@ -106,6 +170,7 @@ impl Bundle {
         context: WakeContext,
     ) {
         self.events += 1;
+        self.last = Some((time, Form::Waking));
         let comm = self.comms.index(task, name);
         let wakings = &mut self.wakings;
         wakings.time.varint(time.0 - wakings.latest);
@@ -121,6 +186,7 @@ impl Bundle {
     /// Appends an event that has no compact form.
     pub fn plain(&mut self, event: &Event, names: &Names) {
         self.events += 1;
+        self.last = Some((event.time, Form::Plain));
         self.plain.nested(2, |message| {
             message.number(1, event.time.0);
             match event.kind {
@@ -208,7 +274,7 @@ impl Bundle {
         [time, pid, target, prio, comm, flags].into_iter().for_each(Message::clear);
         (*latest, *has_contexts) = (0, false);
         self.comms.clear();
-        self.events = 0;
+        (self.events, self.last) = (0, None);
     }
 }
 

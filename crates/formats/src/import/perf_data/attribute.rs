@@ -1,5 +1,7 @@
 //! The events of a file: their kinds and the column offsets of their samples.
 
+use std::collections::BTreeSet;
+
 use super::sample::Columns;
 use crate::import::bytes::Bytes;
 use crate::import::tracing_data::Events;
@@ -12,6 +14,7 @@ pub(super) struct Attributes {
     attributes: Vec<Attribute>,
     /// Event ids with the index of their event, sorted by id.
     by_id: Vec<(u64, usize)>,
+    has_several_clocks: bool,
     /// The offset of a sample's id; absent if there is only one event or one layout.
     id: Option<usize>,
 }
@@ -38,6 +41,12 @@ impl Attributes {
     pub fn parse(bytes: Bytes<'_>, events: &Events) -> Result<Attributes, &'static str> {
         let mut parsed =
             parse(bytes, events).ok_or("its event descriptions are cut off or damaged")?;
+        if parsed.has_several_clocks {
+            return Err(
+                "its events have times of several clocks, which cannot be put in one order; \
+                        record all of them with one clock, as `perf record -k mono` does",
+            );
+        }
         let attributes = &parsed.attributes;
         let first = attributes.first().ok_or("it has no events")?;
         // The id selects the layout, so its offset must be the same in all layouts.
@@ -71,6 +80,7 @@ fn parse(bytes: Bytes<'_>, events: &Events) -> Option<Attributes> {
     let (count, attribute_size) =
         (number(0)?, number(4).filter(|size| (64..=4096).contains(size))?);
     let (mut attributes, mut by_id) = (Vec::new(), Vec::new());
+    let mut clocks = BTreeSet::new();
     let mut at = 8usize;
     for index in 0..count {
         let attribute = bytes.part(at, attribute_size)?;
@@ -92,6 +102,10 @@ fn parse(bytes: Bytes<'_>, events: &Events) -> Option<Attributes> {
         let is_known = attribute.unsigned(0, 4)? == TRACEPOINT
             && events.place(attribute.unsigned(8, 8)?).is_some();
         let kind = if is_known { Kind::Tracepoint } else { Kind::Other(name) };
+        // perf's own clock, unless a bit says that another one is named.
+        let flags = attribute.unsigned(40, 8)?;
+        let is_named = if bytes.is_big_endian() { flags >> 38 } else { flags >> 25 } & 1 == 1;
+        clocks.insert(attribute.unsigned(92, 4).filter(|_| is_named));
         attributes.push(Attribute {
             kind,
             columns: Columns::new(attribute.unsigned(24, 8)?, attribute.unsigned(32, 8)?),
@@ -101,5 +115,5 @@ fn parse(bytes: Bytes<'_>, events: &Events) -> Option<Attributes> {
     by_id.reverse();
     by_id.sort_by_key(|(id, _)| *id);
     by_id.dedup_by_key(|(id, _)| *id);
-    Some(Attributes { attributes, by_id, id: None })
+    Some(Attributes { attributes, by_id, has_several_clocks: clocks.len() > 1, id: None })
 }

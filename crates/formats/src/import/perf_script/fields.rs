@@ -22,6 +22,7 @@ pub(super) fn parse(tracepoint: Tracepoint, fields: &[u8]) -> Option<Sched<'_>> 
         Tracepoint::Exec => exec(fields),
         Tracepoint::Exit => named(fields).map(|(task, _)| Sched::Exit { task }),
         Tracepoint::Migrate => migrate(fields),
+        Tracepoint::Frequency => frequency(fields),
     }
 }
 
@@ -41,6 +42,16 @@ fn switch(fields: &[u8]) -> Option<Sched<'_>> {
     Some(Sched::Switch { prev, prev_state: prev_state(state), next })
 }
 
+/// Whether the state of a switch is a number, and no arrow follows it.
+#[cold]
+pub(super) fn has_raw_state(fields: &[u8]) -> bool {
+    let state = b" prev_state=";
+    let Some(place) = memchr::memmem::find(fields, state) else { return false };
+    let (_, rest) = fields.split_at(place);
+    let state = rest.strip_prefix(state).and_then(number);
+    state.is_some_and(|(_, rest)| rest.starts_with(b" next_comm="))
+}
+
 /// `comm=… pid=… prio=… [success=1] target_cpu=…` or `comm:pid [prio] [success=1] CPU:…`.
 #[inline]
 fn woken(fields: &[u8]) -> Option<(NamedTask<'_>, CpuId)> {
@@ -56,6 +67,13 @@ fn migrate(fields: &[u8]) -> Option<Sched<'_>> {
     let (from, rest) = cpu(rest.strip_prefix(b" orig_cpu=")?)?;
     let (to, _) = cpu(rest.strip_prefix(b" dest_cpu=")?)?;
     Some(Sched::Migrate { task, from, to })
+}
+
+/// `state=… cpu_id=…`.
+fn frequency(fields: &[u8]) -> Option<Sched<'_>> {
+    let (khz, rest) = number(fields.strip_prefix(b"state=")?)?;
+    let (of, _) = cpu(rest.strip_prefix(b" cpu_id=")?)?;
+    Some(Sched::Frequency { of, khz })
 }
 
 /// `comm=… pid=… child_comm=… child_pid=…`.

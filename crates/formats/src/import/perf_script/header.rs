@@ -42,15 +42,25 @@ impl<'a> Header<'a> {
         Header::with_bare_cpu(line)
     }
 
-    /// The ids of the running task, if the text has them as `pid/tid`.
+    /// The ids of the running task, if the text has them as `pid/tid`, or as ftrace's
+    /// `comm-tid (pid)`.
     #[inline]
     pub fn current(&self) -> Option<Current> {
         let task = self.task.trim_ascii_end();
+        if let Some(task) = task.strip_suffix(b")") {
+            let (task, tgid) = task.split_at(memchr::memrchr(b'(', task)?);
+            let (tgid, b"") = number(tgid[1..].trim_ascii_start())? else { return None };
+            let task = task.trim_ascii_end();
+            let (pid, b"") = number(&task[memchr::memrchr(b'-', task)?.saturating_add(1)..])?
+            else {
+                return None;
+            };
+            return Current::of(tgid, pid);
+        }
         let ids = &task[memchr::memrchr(b' ', task).map_or(0, |space| space.saturating_add(1))..];
         let (tgid, rest) = number(ids)?;
         let (pid, rest) = number(rest.strip_prefix(b"/")?)?;
-        rest.is_empty()
-            .then_some(Current { tgid: u32::try_from(tgid).ok()?, pid: u32::try_from(pid).ok()? })
+        if rest.is_empty() { Current::of(tgid, pid) } else { None }
     }
 
     /// `rest` begins after the CPU column. Latency flags or other words, such as `misc`, may come

@@ -50,6 +50,32 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    /// Goes behind the first of `texts`, and returns which; `None` at the end of the file. Lines
+    /// between may have any length: they are not kept.
+    pub fn seek(&mut self, texts: &[&[u8]]) -> Result<Option<usize>, Problem> {
+        let longest = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+        loop {
+            let unread = &self.buffer[self.start..self.end];
+            let places = texts.iter().enumerate().filter_map(|(which, text)| {
+                Some((memchr::memmem::find(unread, text)?, text.len(), which))
+            });
+            let found = places.min();
+            let passed = match found {
+                Some((place, length, _)) => place.saturating_add(length),
+                None => unread.len().saturating_sub(longest.saturating_sub(1)),
+            };
+            let newlines = memchr::memchr_iter(b'\n', &unread[..passed]).count();
+            self.number = self.number.saturating_add(u64::try_from(newlines).unwrap_or(u64::MAX));
+            self.start = self.start.saturating_add(passed);
+            if let Some((_, _, which)) = found {
+                return Ok(Some(which));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Moves the remaining bytes to the front of the buffer and reads more. Returns false at the
     /// end of the file.
     #[cold]

@@ -14,6 +14,7 @@ const CPU: u64 = 1;
 const EVENT: u64 = 2;
 const LOST: u64 = 3;
 const COMPACT: u64 = 4;
+const CLOCK: u64 = 5;
 /// Of `FtraceEvent`: its time, its flags, and the scheduling events.
 const TIME: u64 = 1;
 const FLAGS: u64 = 5;
@@ -25,7 +26,11 @@ const EXEC: u64 = 237;
 const EXIT: u64 = 238;
 const FORK: u64 = 239;
 const MIGRATE: u64 = 491;
-const SCHEDULING: [u64; 8] = [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE];
+const FREQUENCY: u64 = 11;
+const SCHEDULING: [u64; 9] =
+    [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE, FREQUENCY];
+/// The flag of a switch that an exporter of ours inferred.
+const INFERRED: u64 = 0x100;
 /// What stands beside an event in its message.
 const BESIDE: [u64; 3] = [TIME, 2, FLAGS];
 
@@ -34,6 +39,8 @@ pub(super) struct Peeked {
     pub cpu: u16,
     pub lost: bool,
     pub has_scheduling: bool,
+    /// The number of its clock; 0 is the usual one.
+    pub clock: u64,
 }
 
 /// A bundle that is read, from its next event on.
@@ -78,11 +85,12 @@ pub(super) struct Running {
 impl Bundle {
     /// Looks at a bundle without its events.
     pub fn peek(bytes: &[u8]) -> Option<Peeked> {
-        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false };
+        let mut peeked = Peeked { cpu: 0, lost: false, has_scheduling: false, clock: 0 };
         for field in Fields::new(bytes) {
             match field.ok()? {
                 (CPU, Field::Number(number)) => peeked.cpu = record::cpu(number)?.0,
                 (LOST, Field::Number(number)) => peeked.lost = number != 0,
+                (CLOCK, Field::Number(number)) => peeked.clock = number,
                 (COMPACT | EVENT, _) => peeked.has_scheduling = true,
                 _ => {}
             }
@@ -96,29 +104,8 @@ impl Bundle {
         self.compact = Compact::default();
         self.bytes = bytes.to_vec();
         for field in Fields::new(bytes) {
-            match field.ok()? {
-                (EVENT, Field::Bytes(event)) => {
-                    let mut time = 0;
-                    let mut other = None;
-                    for field in Fields::new(event) {
-                        match field.ok()? {
-                            (TIME, field) => time = field.number()?,
-                            (id, _) if !BESIDE.contains(&id) => other = Some(id),
-                            _ => {}
-                        }
-                    }
-                    let Some(id) = other else { continue };
-                    if !SCHEDULING.contains(&id) {
-                        let name = format!("ftrace event {id} of Perfetto");
-                        count(self.skipped.entry(name).or_default());
-                        continue;
-                    }
-                    let from = event.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
-                    let to = from.checked_add(event.len())?;
-                    self.events.push((time, Event::Plain(from, to)));
-                }
-                (COMPACT, Field::Bytes(compact)) => self.compact.read(compact)?,
-                _ => {}
+            if let (COMPACT, Field::Bytes(compact)) = field.ok()? {
+                self.compact.read(compact)?;
             }
         }
         let mut time = 0u64;
@@ -131,7 +118,28 @@ impl Bundle {
             time = time.wrapping_add(*delta);
             self.events.push((time, Event::Waking(index)));
         }
-        // Of one time the order is that of the file; a waking is before the switch that it causes.
+        for field in Fields::new(bytes) {
+            let (EVENT, Field::Bytes(event)) = field.ok()? else { continue };
+            let mut time = 0;
+            let mut other = None;
+            for field in Fields::new(event) {
+                match field.ok()? {
+                    (TIME, field) => time = field.number()?,
+                    (id, _) if !BESIDE.contains(&id) => other = Some(id),
+                    _ => {}
+                }
+            }
+            let Some(id) = other else { continue };
+            if !SCHEDULING.contains(&id) {
+                let name = format!("ftrace event {id} of Perfetto");
+                count(self.skipped.entry(name).or_default());
+                continue;
+            }
+            let from = event.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+            let to = from.checked_add(event.len())?;
+            self.events.push((time, Event::Plain(from, to)));
+        }
+        // Of one time the order is that of Perfetto: switches, wakings, and then the plain ones.
         self.events.reverse();
         self.events.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
         Some(())
@@ -152,11 +160,14 @@ impl Bundle {
         match event {
             Event::Plain(from, to) => {
                 let event = self.bytes.get(from..to).unwrap_or_default();
-                let (context, what) = plain(event, letters);
+                let (flags, what) = plain(event, letters);
                 if let Some(Sched::Switch { next, .. }) = what {
                     running.task = Some((next.comm.to_vec(), next.pid, next.prio));
                 }
-                Some((context, what))
+                if flags.is_some_and(|flags| flags & INFERRED != 0) {
+                    return None;
+                }
+                Some((flags.map_or(WakeContext::Unknown, context), what))
             }
             Event::Switch(index) => match self.compact.switch(index, letters, running) {
                 Some(None) => None,
@@ -233,11 +244,11 @@ impl Compact {
 }
 
 /// An event in the plain form.
-fn plain<'b>(event: &'b [u8], letters: &StateLetters) -> (WakeContext, Option<Sched<'b>>) {
-    let (mut flags, mut what) = (WakeContext::Unknown, None);
+fn plain<'b>(event: &'b [u8], letters: &StateLetters) -> (Option<u64>, Option<Sched<'b>>) {
+    let (mut flags, mut what) = (None, None);
     for field in Fields::new(event).flatten() {
         match field {
-            (FLAGS, Field::Number(number)) => flags = context(number),
+            (FLAGS, Field::Number(number)) => flags = Some(number),
             (id, Field::Bytes(bytes)) if SCHEDULING.contains(&id) => {
                 what = of_event(id, bytes, letters);
             }
@@ -285,6 +296,7 @@ fn of_event<'b>(id: u64, event: &'b [u8], letters: &StateLetters) -> Option<Sche
             child: record::pid(values[4])?,
             comm: texts[3],
         },
+        FREQUENCY => Sched::Frequency { of: cpu(2)?, khz: values[1] },
         MIGRATE => Sched::Migrate { task: task(1, 2, 3)?, from: cpu(4)?, to: cpu(5)? },
         _ => return None,
     })

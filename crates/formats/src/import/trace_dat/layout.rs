@@ -31,6 +31,8 @@ pub(super) struct Layout {
     pub events: Events,
     pub packing: Packing,
     pub clock: Clock,
+    /// Its name, as an option gives it.
+    clock_name: String,
     pub cpus: Vec<OfCpu>,
     pub cpus_online: u16,
     /// Events that the kernel overwrote, by its own count.
@@ -120,13 +122,18 @@ impl Layout {
             events: Events::read(&mut Rest::new(&[0; 4], false)).ok_or_else(cut)?,
             packing: Packing::None,
             clock: Clock::Nanoseconds,
+            clock_name: String::new(),
             cpus: Vec::new(),
             cpus_online: 0,
             overrun: 0,
             warnings: Vec::new(),
         };
         match version {
-            "6" => layout.read_6(rest).ok_or_else(cut)?,
+            "6" => {
+                layout.read_6(rest).ok_or_else(cut)?;
+                // Behind all options: one of them makes nanoseconds of cycles.
+                layout.expect_clock(&layout.clock_name)?;
+            }
             "7" => {
                 let name = rest.text().ok_or_else(cut)?;
                 rest.text().ok_or_else(cut)?;
@@ -248,7 +255,7 @@ impl Layout {
         let Some(buffer) = buffers.into_iter().find(|buffer| !buffer.cpus.is_empty()) else {
             return Err((Place::File, damaged("it has no buffer with events")));
         };
-        self.set_clock(&buffer.clock)?;
+        self.expect_clock(&buffer.clock)?;
         self.page_size = buffer.page_size;
         let is_packed = file.section_header(buffer.offset)?.is_packed;
         self.packing = if is_packed { self.packing } else { Packing::None };
@@ -266,7 +273,8 @@ impl Layout {
         self.packing.unpack(&file.bytes(packed)?, unpacked, Place::Byte(offset))
     }
 
-    /// An option that both versions have.
+    /// An option that both versions have. Those that shift all times of the file, as for a guest
+    /// beside its host, change nothing here: only this file is read.
     fn option(&mut self, id: usize, mut value: Rest<'_>) {
         let text = |value: Rest<'_>| String::from_utf8_lossy(value.data).into_owned();
         match id {
@@ -280,10 +288,7 @@ impl Layout {
             // All clocks, that of the trace in brackets.
             4 => {
                 let text = text(value);
-                let name = text.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
-                if let Err((_, problem)) = self.set_clock(&name) {
-                    self.warnings.push(problem.to_string());
-                }
+                self.clock_name = text.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
             }
             8 => {
                 self.cpus_online =
@@ -301,7 +306,7 @@ impl Layout {
     }
 
     /// Refuses a clock that does not count nanoseconds.
-    fn set_clock(&self, name: &str) -> Result<()> {
+    fn expect_clock(&self, name: &str) -> Result<()> {
         let counts_ns = ["", "local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
         if counts_ns.contains(&name) || matches!(self.clock, Clock::Cycles { .. }) {
             return Ok(());

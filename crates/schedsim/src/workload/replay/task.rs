@@ -27,12 +27,16 @@ pub(super) struct Task {
     pub since: Time,
     /// When it last woke, and how long it has waited for a CPU since.
     woken: (Time, Nanos),
-    /// Its run time since its last deed.
+    /// Its run time since its last deed, as the fastest CPU would take.
     run: Nanos,
+    /// The speed of the CPU on which it runs.
+    speed: f64,
     pub log: Log,
     /// A waking of it was recorded, but no sleep yet.
     pub pending: Option<Pending>,
     pub start: Start,
+    /// When it got its CPU for the first time, if nothing was recorded of it before.
+    pub seen: Time,
     pub parent: TaskId,
     /// When it was forked; zero if it was there before.
     pub born: Time,
@@ -84,9 +88,11 @@ impl Default for Task {
             since: Time::ZERO,
             woken: (Time::ZERO, Nanos::ZERO),
             run: Nanos::ZERO,
+            speed: 1.0,
             log: Log::default(),
             pending: None,
             start: Start::At(Time::ZERO),
+            seen: Time::ZERO,
             parent: TaskId::NONE,
             born: Time::ZERO,
             cpu: CpuId(0),
@@ -105,7 +111,9 @@ impl Task {
     #[inline]
     pub fn charge(&mut self, now: Time) {
         if self.status == Status::Running && now > self.since {
-            self.run += now.since(self.since);
+            let run = now.since(self.since);
+            self.run +=
+                if self.speed < 1.0 { Nanos((run.0 as f64 * self.speed) as u64) } else { run };
             self.ran += now.since(self.since);
             self.since = now;
         }
@@ -155,8 +163,17 @@ impl Task {
         at
     }
 
+    /// Where no wakeup is recorded, a task that gets its CPU for the first time has slept, and not
+    /// waited since the recording began.
+    pub fn start_where_seen(&mut self) {
+        if self.seen > Time::ZERO && self.start == Start::At(Time::ZERO) {
+            self.start = Start::Asleep(self.seen);
+        }
+    }
+
     /// It runs from now on.
-    pub fn switch_in(&mut self, cpu: CpuId, now: Time) {
+    pub fn switch_in(&mut self, cpu: CpuId, speed: f64, now: Time) {
+        self.speed = speed;
         self.live_on(cpu);
         if self.status == Status::Ready {
             self.woken.1 += now.since(self.since);

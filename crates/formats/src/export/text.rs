@@ -1,8 +1,10 @@
-//! The text of `perf script`: one event per line, with interrupt flags if they are known.
+//! Text with one event per line, as `perf script` or the kernel's `trace` file has it, with interrupt
+//! flags if they are known.
 //!
-//! The format is that of `perf script --ns -F comm,pid,tid,cpu,flags,time,event,trace`; importing
-//! the text gives the same events. Jobs and overhead have no tracepoint; the last lines state how
-//! many were left out.
+//! perf's is that of `perf script --ns -F comm,pid,tid,cpu,flags,time,event,trace`; the kernel's has
+//! nine digits of a second, as `trace-cmd report -t` prints, and the column of processes
+//! (`record-tgid`). Importing the text gives the same events. Jobs and overhead have no tracepoint;
+//! the last lines state how many were left out.
 
 use super::names::Name;
 use super::{Export, Names, Omitted};
@@ -10,9 +12,31 @@ use schedsim::trace::{Event, EventKind, PrevState, WakeContext};
 use schedsim::{TaskId, Time};
 use std::io::{self, Write};
 
-/// Writes a trace as the text of `perf script`.
-pub struct PerfScript<'a> {
+/// The legend above the kernel's columns.
+const FTRACE_COLUMNS: &str = "\
+#                                          _-----=> irqs-off/BH-disabled
+#                                         / _----=> need-resched
+#                                        | / _---=> hardirq/softirq
+#                                        || / _--=> preempt-depth
+#                                        ||| / _-=> migrate-disable
+#                                        |||| /     delay
+#           TASK-PID       TGID     CPU#  |||||  TIMESTAMP         FUNCTION
+#              | |           |        |   |||||     |                 |
+";
+
+/// Whose text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// `perf script`'s.
+    Perf,
+    /// The kernel's.
+    Ftrace,
+}
+
+/// Writes a trace as text.
+pub struct Text<'a> {
     out: &'a mut dyn Write,
+    style: Style,
     names: Names,
     /// By CPU: the running task, for the first columns.
     running: Vec<TaskId>,
@@ -20,16 +44,27 @@ pub struct PerfScript<'a> {
     omitted: Omitted,
 }
 
-impl<'a> PerfScript<'a> {
+impl<'a> Text<'a> {
     /// Begins the file.
-    pub fn new(out: &'a mut dyn Write, names: Names, cpus: u16) -> io::Result<PerfScript<'a>> {
-        writeln!(
+    pub fn new(
+        out: &'a mut dyn Write,
+        style: Style,
+        names: Names,
+        cpus: u16,
+    ) -> io::Result<Text<'a>> {
+        let version = env!("CARGO_PKG_VERSION");
+        match style {
+            Style::Perf => {
+                writeln!(out, "# written by schedlab {version}\n# nrcpus online : {cpus}")?
+            }
+            Style::Ftrace => write!(
+                out,
+                "# tracer: nop\n#\n# written by schedlab {version}   #P:{cpus}\n#\n{FTRACE_COLUMNS}"
+            )?,
+        }
+        Ok(Text {
             out,
-            "# written by schedlab {}\n# nrcpus online : {cpus}",
-            env!("CARGO_PKG_VERSION")
-        )?;
-        Ok(PerfScript {
-            out,
+            style,
             names,
             running: vec![TaskId::NONE; usize::from(cpus)],
             text: Vec::new(),
@@ -57,21 +92,41 @@ impl<'a> PerfScript<'a> {
         let current = self.names.of(self.running[index]);
         let out = &mut self.text;
         let (seconds, nanos) = (event.time.0 / 1_000_000_000, event.time.0 % 1_000_000_000);
-        let flags = match event.kind {
-            EventKind::SchedWaking { context, .. } => match context {
-                WakeContext::Task => "....  ",
-                WakeContext::Softirq => "..s.  ",
-                WakeContext::Hardirq => "..h.  ",
-                WakeContext::Unknown => "",
-            },
-            _ => "",
+        let context = match event.kind {
+            EventKind::SchedWaking { context, .. } => Some(context),
+            _ => None,
         };
-        write!(
-            out,
-            "{} {}/{} [{:03}] {flags}{seconds}.{nanos:09}: ",
-            current.comm, current.tgid, current.tid, event.cpu.0
-        )?;
+        let cpu = event.cpu.0;
+        let Name { comm, tid, tgid, .. } = current;
+        match self.style {
+            Style::Perf => {
+                let flags = match context {
+                    Some(WakeContext::Task) => "....  ",
+                    Some(WakeContext::Softirq) => "..s.  ",
+                    Some(WakeContext::Hardirq) => "..h.  ",
+                    Some(WakeContext::Unknown) | None => "",
+                };
+                write!(out, "{comm} {tgid}/{tid} [{cpu:03}] {flags}{seconds}.{nanos:09}: ")
+            }
+            Style::Ftrace => {
+                let flags = match context {
+                    Some(WakeContext::Task) | None => "....1 ",
+                    Some(WakeContext::Softirq) => "..s.1 ",
+                    Some(WakeContext::Hardirq) => "..h.1 ",
+                    Some(WakeContext::Unknown) => "",
+                };
+                write!(out, "{comm:>16}-{tid:<7} ({tgid:>7}) [{cpu:03}] {flags}")?;
+                write!(out, "{seconds:>5}.{nanos:09}: ")
+            }
+        }?;
+        let start = out.len();
         fields(out, &event.kind, &self.names)?;
+        if self.style == Style::Ftrace
+            && let Some(colon) = memchr::memchr(b':', &out[start..])
+        {
+            // The name of the system is perf's.
+            out.drain(start..=start + colon);
+        }
         out.push(b'\n');
         if let EventKind::SchedSwitch { next, .. } = event.kind {
             self.running[index] = next;
@@ -152,7 +207,7 @@ fn fields(out: &mut Vec<u8>, kind: &EventKind, names: &Names) -> io::Result<()> 
     }
 }
 
-impl Export for PerfScript<'_> {
+impl Export for Text<'_> {
     fn write(&mut self, chunk: &[Event]) -> io::Result<()> {
         chunk.iter().try_for_each(|event| self.event(event))?;
         self.out.write_all(&self.text)?;
@@ -160,7 +215,7 @@ impl Export for PerfScript<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, _: Time) -> io::Result<Omitted> {
+    fn finish(self: Box<Self>, _: Time) -> io::Result<Omitted> {
         let Omitted { jobs, overheads } = self.omitted;
         for (count, what) in [(jobs, "job_release and job_complete"), (overheads, "overhead")] {
             if count > 0 {
