@@ -193,7 +193,7 @@ fn a_program_in_c_does_every_operation_as_often_as_the_workload() {
     assert!((3..=4).contains(&runs), "{found:?}");
     expected.insert("run".to_string(), found["run"]);
     assert_eq!(found, expected);
-    for name in ["pipes.toml", "database.toml"] {
+    for name in ["pipes.toml", "levels.toml"] {
         let text = fs::read_to_string(Path::new(WORKLOADS).join(name)).expect("a file");
         let workload = self::closed(&text);
         let mut short = workload.description().clone();
@@ -287,7 +287,7 @@ impl Observer for Switches {
 }
 
 fn switches(workload: &ClosedWorkload, policy: &str) -> Vec<(Time, CpuId, TaskId, TaskId)> {
-    let machine = Machine::new(2);
+    let machine = Machine::ideal(2);
     let scripts = workload.scripts(2).expect("scripts");
     let (policy, mut switches) = (parse_policy(policy).expect("a policy"), Switches(Vec::new()));
     let options = Options { seed: 1, until: workload.until() };
@@ -353,7 +353,15 @@ fn what_rt_app_has_no_words_for_is_counted_or_refused_by_name() {
     let lock =
         |name: &str| format!("{{ lock = '{name}' }}, {{ run = '1ms' }}, {{ unlock = '{name}' }}");
     for (text, words) in [
-        (ALL.to_string(), "server: what it does depends on which of several objects is ready"),
+        (ALL.to_string(), "parent: it waits for as many of child as there are then"),
+        (
+            task(
+                "{ post = { eventfd = 'x' } }, { serve = { epoll = 'e', handle = [[{ take = { \
+                 eventfd = 'x' } }]] } }",
+                "[epoll.e]\nsources = [{ eventfd = 'x' }]",
+            ),
+            "t: what it does depends on which of several objects is ready",
+        ),
         (
             task("{ barrier = 'b' }", "[barrier.b]\ntasks = 2\n[[task]]\nname = 'u'\ncount = 2\nphases = [{ barrier = 'b' }]"),
             "the barrier b waits for 2 tasks, and rt-app's for as many as there are references to \

@@ -45,7 +45,7 @@ pub fn text(closed: &Closed, length: Option<Nanos>) -> Result<String, String> {
         "{{\n\t/*\n{head}\t*/\n\t\"tasks\" : {{\n{}\n\t}},\n\t\"global\" : {{\n\t\t\"duration\" : \
          {duration},\n\t\t\"calibration\" : \"CPU0\",\n\t\t\"default_policy\" : \
          \"SCHED_OTHER\",\n\t\t\"pi_enabled\" : {inherits},\n\t\t\"lock_pages\" : \
-         false,\n\t\t\"log_size\" : \"disable\",\n\t\t\"ftrace\" : \"none\"\n\t}}\n}}\n",
+         false,\n\t\t\"log_size\" : \"disable\"\n\t}}\n}}\n",
         tasks.join(",\n")
     ))
 }
