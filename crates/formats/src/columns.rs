@@ -1,6 +1,6 @@
 //! Events as rows of a table: one column for each field, empty where the event has no such field.
 //!
-//! Python's `trace.events` and [Parquet files](crate::parquet_trace) have these columns. A row is
+//! Python's `trace.events` and [Parquet files](crate::trace_file) have these columns. A row is
 //! the whole event: [`event`] gives back what [`cells`] took apart.
 
 use schedsim::trace::{Event, EventKind, OverheadKind, PrevState, WakeContext};

@@ -4,17 +4,24 @@
 //! An [`Export`] observes the event stream. Events that a format cannot express are counted in
 //! [`Omitted`], never dropped silently.
 
+mod anonymous;
+mod c;
 mod chrome;
 mod description;
+mod language;
 mod names;
 mod occupancy;
 mod perfetto;
 mod queue_lengths;
+mod reproducer;
+mod rt_app;
 
 mod recording;
 mod text;
 
+pub use anonymous::{anonymise_program, anonymise_trace};
 pub use description::{described, write_description};
+pub use language::Language;
 pub use names::Names;
 pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
@@ -61,6 +68,45 @@ impl Format {
             _ if name.ends_with(".ftrace.txt") => Some(Format::Ftrace),
             _ if name.ends_with(".txt") => Some(Format::PerfScript),
             _ => None,
+        }
+    }
+}
+
+/// What `schedlab export` writes: a trace, or the program of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A trace.
+    Trace(Format),
+    /// A program.
+    Program(Language),
+}
+
+impl Target {
+    /// The target for a file name.
+    pub fn of_name(path: &Path) -> Option<Target> {
+        let program = Language::of_name(path).map(Target::Program);
+        program.or_else(|| Format::of_name(path).map(Target::Trace))
+    }
+}
+
+impl clap::ValueEnum for Target {
+    fn value_variants<'a>() -> &'a [Target] {
+        &[
+            Target::Trace(Format::Perfetto),
+            Target::Trace(Format::Chrome),
+            Target::Trace(Format::PerfScript),
+            Target::Trace(Format::Ftrace),
+            Target::Trace(Format::Parquet),
+            Target::Program(Language::Workload),
+            Target::Program(Language::RtApp),
+            Target::Program(Language::C),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        match self {
+            Target::Trace(format) => format.to_possible_value(),
+            Target::Program(language) => language.to_possible_value(),
         }
     }
 }

@@ -1,17 +1,20 @@
 //! `schedlab export`: converts a trace to another program's format, or writes out what a recorded
-//! program does.
+//! program does, so that others can run it.
 
 use crate::programs::written_out;
 use crate::read_with_progress;
 use clap::Args;
-use formats::export::{Format, Omitted, export, write_description};
+use formats::export::{Language, Omitted, Target, anonymise_program, anonymise_trace, export};
 use formats::selection::Selection;
 use formats::trace_source::TraceSource;
+use formats::workload::Workload;
 use program::Error;
-use std::path::{Path, PathBuf};
+use schedsim::Nanos;
+use schedsim::workload::Closed;
+use std::path::PathBuf;
 use worlds::experiment::{CostOverrides, Reading, Recorded};
 
-/// Writes a trace in another program's format, or a recording's program as a workload
+/// Writes a trace in another program's format, or a program as a workload, rt-app's JSON or C
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
                   schedlab export workloads/redis.perf-script.txt.zst -o redis.pftrace\n  \
@@ -19,19 +22,27 @@ use worlds::experiment::{CostOverrides, Reading, Recorded};
                   schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.parquet\n  \
                   schedlab export perf.data --window 1s..2s --comm redis-server -o part.txt\n  \
-                  schedlab export program.rec -o program.toml\n\n\
+                  schedlab export program.rec -o program.toml\n  \
+                  schedlab export program.rec --anonymise -o reproducer.c\n  \
+                  schedlab export program.rec --to rt-app -o program.json\n\n\
                   Open a .pftrace at https://ui.perfetto.dev; it stays in the browser. The \
-                  extension sets the format: .pftrace, .json, .txt, .ftrace.txt, .parquet; .toml is a workload \
-                  that does what the recorded tasks do; add .zst to compress.")]
+                  extension sets the format: .pftrace, .json, .txt, .ftrace.txt, .parquet; .toml, .c and \
+                  .rt-app.json are programs that do what the recorded tasks do, or those of a \
+                  workload; add .zst to compress.")]
 pub struct Export {
-    /// A trace of schedlab (`schedlab run … --trace FILE`, or Parquet), or a recording
+    /// A trace of schedlab (`schedlab run … --trace FILE`, or Parquet), or a recording; for a
+    /// program also a closed workload
     trace: PathBuf,
     /// The file to write
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
     /// The format, if the file's extension does not determine it
     #[arg(long, value_enum)]
-    to: Option<Format>,
+    to: Option<Target>,
+    /// Replace the names of commands, files and objects, and process ids, by aliases: the same name
+    /// gets the same alias
+    #[arg(long)]
+    anonymise: bool,
     #[command(flatten, next_help_heading = "A part of the trace")]
     part: Selection,
 }
@@ -39,18 +50,22 @@ pub struct Export {
 impl Export {
     /// Converts the trace.
     pub fn run(self) -> Result<(), Error> {
-        if self.to.is_none() && names_a_workload(&self.output) {
-            return self.describe();
-        }
-        let format = self.to.or_else(|| Format::of_name(&self.output)).ok_or_else(|| {
+        let target = self.to.or_else(|| Target::of_name(&self.output)).ok_or_else(|| {
             let name = self.output.display();
             Error::Usage(format!(
                 "the format of {name} is unknown; use the extension .pftrace, .json, .txt, \
-                 .ftrace.txt, .parquet or .toml, or say \
-                 --to perfetto|chrome|perf-script|ftrace|parquet"
+                 .ftrace.txt, .parquet, .toml, .rt-app.json or .c, or say \
+                 --to perfetto|chrome|perf-script|ftrace|parquet|workload|rt-app|c"
             ))
         })?;
-        let source = TraceSource::open(&self.trace)?.select(self.part)?;
+        let format = match target {
+            Target::Trace(format) => format,
+            Target::Program(language) => return self.write_program(language),
+        };
+        let mut source = TraceSource::open(&self.trace)?.select(self.part)?;
+        if self.anonymise {
+            anonymise_trace(&mut source.header);
+        }
         let omitted = export(&source, format, &self.output)?;
         let Omitted { jobs, overheads } = omitted;
         if jobs + overheads > 0 {
@@ -62,20 +77,34 @@ impl Export {
         Ok(())
     }
 
-    /// Writes what the recorded tasks do as a workload.
-    fn describe(self) -> Result<(), Error> {
+    /// Writes what the tasks do.
+    fn write_program(self, language: Language) -> Result<(), Error> {
         if !self.part.is_all() {
             let reason = "a program has no parts: what its tasks do later follows from what they did before. Leave out --window, --cpus and --comm, or write the part as .txt: as a schedule it can be replayed";
             return Err(Error::Usage(reason.to_string()));
         }
-        let costs = CostOverrides::default();
-        let recorded = Recorded::load(&self.trace, Reading::default(), costs, read_with_progress)?;
-        let closed = written_out(&recorded, &self.trace)?;
-        write_description(&closed, &self.output)
+        let (mut closed, length) = self.program()?;
+        if self.anonymise {
+            anonymise_program(&mut closed);
+        }
+        language.write(&closed, length, &self.output)
     }
-}
 
-fn names_a_workload(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.strip_suffix(".zst").unwrap_or(name).ends_with(".toml")
+    /// The program, and how long it took if it is recorded.
+    fn program(&self) -> Result<(Closed, Option<Nanos>), Error> {
+        let path = match Workload::resolve(self.trace.as_os_str())? {
+            Workload::Recording(path) => path,
+            Workload::Closed(workload) => return Ok((workload.description().clone(), None)),
+            Workload::Stochastic(_) => {
+                let name = self.trace.display();
+                return Err(Error::Usage(format!(
+                    "{name} draws its tasks anew in each run; give a recording or a closed workload"
+                )));
+            }
+        };
+        let costs = CostOverrides::default();
+        let recorded = Recorded::load(&path, Reading::default(), costs, read_with_progress)?;
+        let closed = written_out(&recorded, &path)?;
+        Ok((closed, Some(recorded.recording.duration)))
+    }
 }

@@ -56,6 +56,14 @@ pub fn write_description(closed: &Closed, to: &Path) -> Result<(), Error> {
             text.len()
         )));
     }
+    write_text(&text, to)
+}
+
+/// Writes a text to the file `to`, compressed with zstd if its name ends in `.zst`.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_text(text: &str, to: &Path) -> Result<(), Error> {
     let is_compressed = to.extension().is_some_and(|extension| extension == "zst");
     let bytes = if is_compressed { zstd::encode_all(text.as_bytes(), 19) } else { Ok(text.into()) };
     bytes.and_then(|bytes| fs::write(to, bytes)).map_err(|error| Error::output(to, error))
