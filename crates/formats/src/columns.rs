@@ -25,7 +25,7 @@ pub struct Column {
 /// What the cells of a column are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A whole number of so many bits.
+    /// A whole number, and its bits.
     Whole(u8),
     /// A word; the cell is its place in the list.
     Word(&'static [&'static str]),

@@ -66,6 +66,7 @@ pub use speeds::CpuSpeed;
 
 use input::{Around, Content, Input};
 pub(crate) use input::{Unpacked, is_trace_json, largest_unpacked, read_problem};
+pub(crate) use perfetto::INFERRED;
 use recorder::Recorder;
 
 /// Import options.

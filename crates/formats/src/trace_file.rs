@@ -130,7 +130,7 @@ impl Reader {
         let in_file = |problem| wrong((Place::File, problem));
         let file = File::open(path).map_err(|error| in_file(error.into()))?;
         let (header, events) = if is_table(&file) {
-            of_table(file).map_err(in_file)??
+            of_table(file, path)?
         } else {
             let (header, words) = Words::open(file).map_err(wrong)?;
             (header, Events::Words(words))
@@ -177,14 +177,15 @@ impl Reader {
 }
 
 #[cfg(feature = "parquet")]
-fn of_table(file: File) -> Result<Result<(Header, Events), Error>, Problem> {
-    let (header, table) = table::TableReader::open(file)?;
-    Ok(Ok((header, Events::Table(Box::new(table)))))
+fn of_table(file: File, path: &Path) -> Result<(Header, Events), Error> {
+    let (header, table) = table::TableReader::open(file)
+        .map_err(|problem| import::Error::new(path, Place::File, problem))?;
+    Ok((header, Events::Table(Box::new(table))))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn of_table(_: File) -> Result<Result<(Header, Events), Error>, Problem> {
-    Ok(Err(Error::not_built("parquet", "Parquet")))
+fn of_table(_: File, _: &Path) -> Result<(Header, Events), Error> {
+    Err(Error::not_built("parquet", "Parquet"))
 }
 
 fn is_table(file: &File) -> bool {
@@ -192,7 +193,7 @@ fn is_table(file: &File) -> bool {
     file.read_exact_at(&mut begin, 0).is_ok() && begin == TABLE
 }
 
-/// Whether the stream goes on so.
+/// Whether the next bytes of the stream are these.
 fn begins_with(stream: &mut impl Read, magic: &[u8]) -> bool {
     let mut begin = vec![0; magic.len()];
     stream.read_exact(&mut begin).is_ok() && begin == magic

@@ -19,6 +19,7 @@ use super::input::{Announced, Source};
 use super::placed::Placed;
 use super::record::{self, Record};
 use super::recorder::{Lost, Recorder};
+pub(crate) use bundle::INFERRED;
 use bundle::{Bundle, Running};
 use wire::{Field, Fields, numbers};
 

@@ -3,14 +3,12 @@
 use super::wire::Message;
 use crate::export::Names;
 use crate::export::names::Name;
+use crate::import::INFERRED;
 use schedsim::trace::{Event, EventKind, PrevState, WakeContext};
 use schedsim::{CpuId, TaskId, Time};
 
 /// The number of events in a full bundle.
 const FULL: usize = 4096;
-
-/// The flag of a switch that was not recorded but inferred. The kernel's flags have eight bits.
-pub const INFERRED: u64 = 0x100;
 
 /// Where an event stands in a bundle. Readers sort by time, and events of one time in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

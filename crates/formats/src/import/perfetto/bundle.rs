@@ -29,8 +29,9 @@ const MIGRATE: u64 = 491;
 const FREQUENCY: u64 = 11;
 const SCHEDULING: [u64; 9] =
     [SWITCH, WAKEUP, WAKING, WAKEUP_NEW, EXEC, EXIT, FORK, MIGRATE, FREQUENCY];
-/// The flag of a switch that an exporter of ours inferred.
-const INFERRED: u64 = 0x100;
+/// The flag of a switch that was not recorded: our exporter inferred it. The kernel's flags have eight
+/// bits.
+pub(crate) const INFERRED: u64 = 0x100;
 /// What stands beside an event in its message.
 const BESIDE: [u64; 3] = [TIME, 2, FLAGS];
 
