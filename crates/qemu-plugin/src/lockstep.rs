@@ -17,8 +17,12 @@
 //! A `pause` in user space ends a span, too: its address is not known for certain, as blocks are
 //! shared between programs. The CPU lags behind while others run a block at least in each span.
 //! When the machine is switched off, the file that `lockstep=` names gets three numbers: how many
-//! CPUs took part, how many instructions at most were between two of them, and how many spans
-//! there were.
+//! CPUs took part, how many instructions at most were between two of them, and, in hexadecimal, a
+//! hash of all spans but the last few: when the machine is off depends on QEMU's main loop.
+//!
+//! A span that QEMU ended may have woken up its main loop, which kicks all CPUs where it handles a
+//! timer, and so ends a span at a moment of this machine's time. The next span waits for it to be
+//! asleep again (docs/adr/0020).
 
 use crate::api::{Instruction, Registers, in_block, set_program_counter, symbol};
 use crate::{grace, main_loop};
@@ -32,6 +36,11 @@ const LOCKSTEP: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0x00, 0xb2, 0x1a, 0xed, 0x5c]
 const HALT: [u8; 1] = [0xf4];
 const PAUSE: [u8; 2] = [0xf3, 0x90];
 
+/// Of the hash FNV-1a in 64 bits, here of numbers in place of bytes.
+const FNV_PRIME: u64 = 0x100_0000_01b3;
+/// In more spans than this, nothing is done by a machine that is being switched off.
+const WHOLE: u64 = 1_000;
+
 type Cpu = *mut c_void;
 
 /// QEMU's `current_cpu` of the thread that runs the guest; null before `LOCKSTEP`.
@@ -43,7 +52,8 @@ static LEFT: AtomicI64 = AtomicI64::new(0);
 /// Whether it was ended.
 static IS_ENDED: AtomicBool = AtomicBool::new(false);
 
-static STEPS: Mutex<Steps> = Mutex::new(Steps { cpus: Vec::new(), most: 0, spans: 0 });
+static STEPS: Mutex<Steps> =
+    Mutex::new(Steps { cpus: Vec::new(), most: 0, spans: 0, hash: 0, whole: 0 });
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 struct Settings {
@@ -58,6 +68,10 @@ struct Steps {
     /// The most instructions that were between two of them.
     most: i64,
     spans: u64,
+    /// Of who ran how far in each.
+    hash: u64,
+    /// The same, when a multiple of [`WHOLE`] spans had ended.
+    whole: u64,
 }
 
 struct Progress {
@@ -169,6 +183,9 @@ extern "C" fn runs(_cpu: c_uint, instructions: *mut c_void) {
 fn changes(cpu: Cpu, instructions: i64) {
     let (Some(settings), Ok(mut steps)) = (SETTINGS.get(), STEPS.lock()) else { return };
     if cpu != RUNNING.load(Relaxed) || IS_ENDED.load(Relaxed) {
+        if !IS_ENDED.load(Relaxed) {
+            main_loop::wait_until_asleep();
+        }
         steps.account(RUNNING.load(Relaxed), LEFT.load(Relaxed));
         RUNNING.store(cpu, Relaxed);
         LEFT.store(steps.begin(cpu, settings.interleave), Relaxed);
@@ -185,11 +202,18 @@ fn changes(cpu: Cpu, instructions: i64) {
 impl Steps {
     /// What the span of `cpu` came to, of which so much was left.
     fn account(&mut self, cpu: Cpu, left: i64) {
-        let Some(progress) = self.cpus.iter_mut().find(|progress| progress.cpu == cpu as usize)
+        let Some(number) = self.cpus.iter().position(|progress| progress.cpu == cpu as usize)
         else {
             return;
         };
+        let progress = &mut self.cpus[number];
         progress.ran = progress.until - left;
+        for part in [number as u64, progress.ran.cast_unsigned()] {
+            self.hash = (self.hash ^ part).wrapping_mul(FNV_PRIME);
+        }
+        if self.spans.is_multiple_of(WHOLE) {
+            self.whole = self.hash;
+        }
         let (first, last) = (self.first(), self.cpus.iter().map(|cpu| cpu.ran).max());
         self.most = self.most.max(last.unwrap_or(first) - first);
     }
@@ -219,7 +243,7 @@ pub fn report() {
     let (Some(Settings { out: Some(out), .. }), Ok(steps)) = (SETTINGS.get(), STEPS.lock()) else {
         return;
     };
-    let text = format!("{} {} {}\n", steps.cpus.len(), steps.most, steps.spans);
+    let text = format!("{} {} {:x}\n", steps.cpus.len(), steps.most, steps.whole);
     if let Err(error) = std::fs::write(out, text) {
         eprintln!("schedlab's plugin: {out}: {error}");
     }

@@ -4,14 +4,16 @@
 //! `SCHEDLAB_LOCKSTEP` names other guests than those of CI, as `7.3:2 6.18:8`.
 
 use formats::workload::Workload;
+use program::Error;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::{Event, TaskResult};
 use schedlab_runner::session::{Job, Session};
 use schedsim::Nanos;
 use schedsim::workload::{Closed, Phase, Tasks};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use worlds::vm::lockstep::INTERLEAVE;
-use worlds::vm::{Guest, Kernel, Lockstep, Orders, Settled, newer_qemu, prove_each};
+use worlds::vm::{Guest, Kernel, Lockstep, Orders, Settled, boot, newer_qemu, prove_each};
 
 /// 20 million instructions.
 const WORK: Nanos = Nanos(160_000_000);
@@ -224,6 +226,54 @@ fn boots_of_several_cpus_repeat_themselves() {
         println!("{kernel} on {cpus} CPUs, {boots} boots: alike were {times:?}");
         assert_eq!(times.len(), 1, "{:?}", said.iter().map(|(lines, _)| lines).collect::<Vec<_>>());
     }
+}
+
+/// Takes the priority from the main loop of each QEMU of this process, until `ends`.
+fn demote(ends: &AtomicBool) {
+    while !ends.load(Relaxed) {
+        for thread in std::fs::read_dir("/proc/self/task").expect("threads").flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children"));
+            for child in children.unwrap_or_default().split_whitespace() {
+                let ordinary = libc::sched_param { sched_priority: 0 };
+                // SAFETY: the parameters outlive the call.
+                unsafe {
+                    let child = child.parse().expect("a process");
+                    libc::sched_setscheduler(child, libc::SCHED_OTHER, &raw const ordinary);
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The nudge: nothing but the guest's own time may end a turn.
+#[test]
+#[ignore = "boots for minutes, with both CPUs busy: by hand"]
+fn a_main_loop_that_comes_late_changes_no_turn() {
+    const BOOTS: usize = 8;
+    let Some(guest) = guest("6.18", 2, lockstep(2)) else { return };
+    let Ok(Workload::Closed(hackbench)) = Workload::resolve("hackbench:4?loops=30".as_ref()) else {
+        panic!("it is built in")
+    };
+    let jobs: Vec<Job> = (0..4)
+        .map(|_| Job::new("hackbench", hackbench.description().clone(), Class::Other))
+        .collect();
+    let guest = Guest { session: Session { pauses: false, jobs, ..guest.session }, ..guest };
+    let ends = AtomicBool::new(false);
+    let turns: Vec<Option<String>> = std::thread::scope(|scope| {
+        scope.spawn(|| demote(&ends));
+        for _ in 0..3 {
+            scope.spawn(|| while !ends.load(Relaxed) {});
+        }
+        let some = || -> Result<Vec<_>, Error> {
+            (0..BOOTS / 2).map(|_| Ok(boot(&guest, &mut |_| {})?.turns)).collect()
+        };
+        let halves = [scope.spawn(some), scope.spawn(some)].map(|half| half.join());
+        ends.store(true, Relaxed);
+        let some = halves.into_iter().map(|half| half.expect("no panic"));
+        some.flat_map(|half| half.unwrap_or_else(|error| panic!("{error}"))).collect()
+    });
+    assert!(turns[0].is_some() && turns.iter().all(|turn| *turn == turns[0]), "{turns:#?}");
 }
 
 /// CPU time in seconds of all that has ended: QEMU's.

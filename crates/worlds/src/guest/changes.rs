@@ -95,7 +95,8 @@ mod tests {
             sysctls: [("kernel.a".to_string(), "1".to_string())].into(),
         };
         let (lines, console) = (Vec::new(), String::new());
-        let transcript = Transcript { lines, events: vec![tuned], counts: None, console };
+        let transcript =
+            Transcript { lines, events: vec![tuned], counts: None, turns: None, console };
         let mut point = Point::new();
         state(&transcript, &mut point);
         let of = |name: &str| point.get(name).map(ToString::to_string);

@@ -70,7 +70,7 @@ impl GuestWorld {
                     let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
                     let lines = lines.collect();
                     let console = String::new();
-                    (Transcript { lines, events, counts: None, console }, Err(error))
+                    (Transcript { lines, events, counts: None, turns: None, console }, Err(error))
                 }
             }
         };

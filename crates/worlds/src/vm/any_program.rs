@@ -167,7 +167,13 @@ mod tests {
     use super::*;
 
     fn transcript(events: Vec<Event>) -> Transcript {
-        Transcript { lines: Vec::new(), events, counts: None, console: "\n    OOM".to_string() }
+        Transcript {
+            lines: Vec::new(),
+            events,
+            counts: None,
+            turns: None,
+            console: "\n    OOM".to_string(),
+        }
     }
 
     #[test]

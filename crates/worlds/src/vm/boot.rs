@@ -56,6 +56,9 @@ pub struct Transcript {
     /// What QEMU's plugin counted, if it was asked to: lines of a window's number, an address in
     /// hexadecimal, and a count.
     pub counts: Option<String>,
+    /// What QEMU's plugin says of CPUs in lockstep: how many, how far apart at most, and a
+    /// hash of who ran how far in each turn but the last few.
+    pub turns: Option<String>,
     /// The last lines of its console, each after a line break; empty if it had nothing to say.
     pub console: String,
 }
@@ -218,8 +221,9 @@ impl Files {
         if let Some(shape) = &guest.shape {
             shape.judge(&running.events)?;
         }
-        if let Some(lockstep) = lockstep {
-            lockstep.judge(&fs::read_to_string(&report).unwrap_or_default())?;
+        let turns = lockstep.map(|_| fs::read_to_string(&report).unwrap_or_default());
+        if let (Some(lockstep), Some(turns)) = (lockstep, &turns) {
+            lockstep.judge(turns)?;
         }
         let (lines, events) =
             (std::mem::take(&mut running.transcript), std::mem::take(&mut running.events));
@@ -228,7 +232,7 @@ impl Files {
         } else {
             None
         };
-        Ok(Transcript { lines, events, counts, console })
+        Ok(Transcript { lines, events, counts, turns, console })
     }
 }
 

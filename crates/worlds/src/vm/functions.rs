@@ -225,7 +225,7 @@ mod tests {
             .to_string();
         let events = vec![code, sample(0), sample(1)];
         let (lines, console) = (Vec::new(), String::new());
-        let transcript = Transcript { lines, events, counts: Some(counts), console };
+        let transcript = Transcript { lines, events, counts: Some(counts), turns: None, console };
         let symbols =
             Symbols::read("ffffffff81000000 schedule\nffffffff81000100 dispatch_enqueue\n")
                 .with(&transcript);
