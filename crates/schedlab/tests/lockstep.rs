@@ -263,7 +263,11 @@ fn a_main_loop_that_comes_late_changes_no_turn() {
     let turns: Vec<Option<String>> = std::thread::scope(|scope| {
         scope.spawn(|| demote(&ends));
         for _ in 0..3 {
-            scope.spawn(|| while !ends.load(Relaxed) {});
+            scope.spawn(|| {
+                while !ends.load(Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let some = || -> Result<Vec<_>, Error> {
             (0..BOOTS / 2).map(|_| Ok(boot(&guest, &mut |_| {})?.turns)).collect()
