@@ -182,10 +182,11 @@ extern "C" fn runs(_cpu: c_uint, instructions: *mut c_void) {
 #[cold]
 fn changes(cpu: Cpu, instructions: i64) {
     let (Some(settings), Ok(mut steps)) = (SETTINGS.get(), STEPS.lock()) else { return };
-    if cpu != RUNNING.load(Relaxed) || IS_ENDED.load(Relaxed) {
-        if !IS_ENDED.load(Relaxed) {
-            main_loop::wait_until_asleep();
-        }
+    let is_ended = IS_ENDED.load(Relaxed);
+    if !is_ended && cpu != RUNNING.load(Relaxed) {
+        main_loop::wait_until_asleep();
+    }
+    if is_ended || cpu != RUNNING.load(Relaxed) {
         steps.account(RUNNING.load(Relaxed), LEFT.load(Relaxed));
         RUNNING.store(cpu, Relaxed);
         LEFT.store(steps.begin(cpu, settings.interleave), Relaxed);

@@ -94,9 +94,7 @@ mod tests {
             features: vec!["NO_RUN_TO_PARITY".to_string()],
             sysctls: [("kernel.a".to_string(), "1".to_string())].into(),
         };
-        let (lines, console) = (Vec::new(), String::new());
-        let transcript =
-            Transcript { lines, events: vec![tuned], counts: None, turns: None, console };
+        let transcript = Transcript { events: vec![tuned], ..Transcript::default() };
         let mut point = Point::new();
         state(&transcript, &mut point);
         let of = |name: &str| point.get(name).map(ToString::to_string);

@@ -69,8 +69,7 @@ impl GuestWorld {
                 Err(error) => {
                     let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
                     let lines = lines.collect();
-                    let console = String::new();
-                    (Transcript { lines, events, counts: None, turns: None, console }, Err(error))
+                    (Transcript { lines, events, ..Transcript::default() }, Err(error))
                 }
             }
         };

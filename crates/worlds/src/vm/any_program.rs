@@ -167,13 +167,7 @@ mod tests {
     use super::*;
 
     fn transcript(events: Vec<Event>) -> Transcript {
-        Transcript {
-            lines: Vec::new(),
-            events,
-            counts: None,
-            turns: None,
-            console: "\n    OOM".to_string(),
-        }
+        Transcript { events, console: "\n    OOM".to_string(), ..Transcript::default() }
     }
 
     #[test]

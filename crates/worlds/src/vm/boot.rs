@@ -47,7 +47,7 @@ pub struct Guest {
 }
 
 /// What a guest said.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Transcript {
     /// The runner's lines, as they came.
     pub lines: Vec<String>,

@@ -224,8 +224,7 @@ mod tests {
                       ffffffffc0000100 11 2\n"
             .to_string();
         let events = vec![code, sample(0), sample(1)];
-        let (lines, console) = (Vec::new(), String::new());
-        let transcript = Transcript { lines, events, counts: Some(counts), turns: None, console };
+        let transcript = Transcript { events, counts: Some(counts), ..Transcript::default() };
         let symbols =
             Symbols::read("ffffffff81000000 schedule\nffffffff81000100 dispatch_enqueue\n")
                 .with(&transcript);
