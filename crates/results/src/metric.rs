@@ -124,7 +124,10 @@ metrics! {
     task_began_ns: "ns", Neither, "Start of the task, from the common release of the tasks.";
     task_ended_ns: "ns", Neither, "End of the task, from the common release of the tasks.";
     task_run_delay_ns: "ns", Lower, "Time that the task is runnable and waits.";
+    task_run_delay_ns_max: "ns", Lower, "Longest time that the task was runnable and waited.";
     task_bursts: "count", Neither, "CPU bursts of the task.";
+    task_dispatches: "count", Neither, "How often the task was switched in.";
+    task_migrations: "count", Neither, "How often the task was switched in on another CPU than before.";
     task_jobs: "count", Neither, "Completed jobs of the task.";
     task_deadline_misses: "count", Lower, "Jobs of the task that were not done by their deadline.";
     task_response_ns_max: "ns", Lower, "Longest response time of a job of the task.";

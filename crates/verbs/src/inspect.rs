@@ -216,7 +216,10 @@ impl Inspect {
             let numbers = [
                 (Metric::task_cpu_time_ns, task.cpu_time.0 as f64),
                 (Metric::task_run_delay_ns, task.run_delay.0 as f64),
+                (Metric::task_run_delay_ns_max, task.wait_max.0 as f64),
                 (Metric::task_bursts, f64::from(task.bursts)),
+                (Metric::task_dispatches, f64::from(task.dispatches)),
+                (Metric::task_migrations, f64::from(task.migrations)),
             ];
             rows.extend(numbers.map(|(metric, value)| {
                 row(metric, Some(value)).of(SubjectKind::Task, &info.name).at("pid", info.pid)
@@ -258,8 +261,9 @@ impl Inspect {
 
         text += &inspection.costs_of_calls();
         text += "\nTasks by CPU time\n\n";
-        let columns = ["CPU time", "bursts", "run delay", "wakeups", "dispatches", "migrations"]
-            .map(|title| (title, Align::Right));
+        let columns =
+            ["CPU time", "bursts", "run delay", "longest", "wakeups", "dispatches", "migrations"]
+                .map(|title| (title, Align::Right));
         let mut table = Table::new([("  task", Align::Left)].into_iter().chain(columns));
         let mut tasks: Vec<_> = summary.tasks.iter().collect();
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.cpu_time), task.task));
@@ -267,12 +271,14 @@ impl Inspect {
             let numbers = [task.bursts, task.wakeups, task.dispatches, task.migrations]
                 .map(|n| n.to_string());
             let [bursts, wakeups, dispatches, migrations] = numbers;
-            let (time, delay) = (task.cpu_time.to_string(), task.run_delay.to_string());
+            let [time, delay, longest] =
+                [task.cpu_time, task.run_delay, task.wait_max].map(|span| span.to_string());
             table.row([
                 format!("  {}", name(recording, task.task)),
                 time,
                 bursts,
                 delay,
+                longest,
                 wakeups,
                 dispatches,
                 migrations,

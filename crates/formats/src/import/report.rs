@@ -101,7 +101,7 @@ impl Report {
         }
         if self.events.switch > 0 && [self.events.waking, self.events.wakeup] == [0; 2] {
             warnings.push(
-                "no wakeup was recorded: a task seems to be woken, by nobody, when it gets its CPU, \
+                "no wakeup was recorded: a task seems to be woken when it gets its CPU, by no other, \
                  so that waits for a CPU behind a sleep are unknown, and nothing depends on \
                  anything; record sched_waking, too"
                     .to_owned(),
