@@ -138,6 +138,9 @@ pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted
             "Parquet is compressed already; leave out the .zst of {name}"
         )));
     }
+    if !cfg!(feature = "parquet") && format == Format::Parquet {
+        return Err(Error::not_built("parquet", "Parquet"));
+    }
     let file = BufWriter::with_capacity(1 << 18, File::create(to).map_err(failed)?);
     if compresses {
         let mut file = zstd::Encoder::new(file, 3).map_err(failed)?;
@@ -172,7 +175,7 @@ fn export_to(
         #[cfg(feature = "parquet")]
         Format::Parquet => Box::new(TableWriter::new(out, &source.header).map_err(failed)?),
         #[cfg(not(feature = "parquet"))]
-        Format::Parquet => return Err(Error::not_built("parquet", "Parquet")),
+        Format::Parquet => unreachable!("refused before the file is made"),
     };
     let mut feed = Feed { export: export.as_mut(), failure: None };
     let end = source.feed(vec![&mut feed])?;

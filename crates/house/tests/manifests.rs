@@ -1,11 +1,12 @@
-//! One list of versions: a member names a package, the workspace says which version it is.
+//! One list of versions: a member names a package, the workspace says which version it is. And a
+//! feature reaches the program: none switches on a dependency that only tests have.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-#[test]
-fn the_versions_of_all_packages_stand_in_the_manifest_of_the_workspace() {
+/// The manifests of all packages.
+fn manifests() -> Vec<(PathBuf, Table)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
     let manifests = folders
@@ -13,9 +14,17 @@ fn the_versions_of_all_packages_stand_in_the_manifest_of_the_workspace() {
         .map(|folder| folder.join("Cargo.toml"));
     let manifests: Vec<_> = manifests.filter(|file| file.is_file()).collect();
     assert!(manifests.len() > 15, "{manifests:?}");
+    let read = |file: PathBuf| {
+        let manifest = fs::read_to_string(&file).unwrap().parse().unwrap();
+        (file, manifest)
+    };
+    manifests.into_iter().map(read).collect()
+}
+
+#[test]
+fn the_versions_of_all_packages_stand_in_the_manifest_of_the_workspace() {
     let mut own = Vec::new();
-    for file in manifests {
-        let manifest: Table = fs::read_to_string(&file).unwrap().parse().unwrap();
+    for (file, manifest) in manifests() {
         own.extend(with_a_version(&manifest).map(|name| format!("{}: {name}", file.display())));
     }
     assert!(own.is_empty(), "move these versions to the workspace's Cargo.toml: {own:#?}");
@@ -29,6 +38,29 @@ fn a_version_in_a_member_is_found_in_both_forms() {
                     [target.x.dependencies]\ne = \"3\"\n";
     let manifest: Table = manifest.parse().unwrap();
     assert_eq!(with_a_version(&manifest).collect::<Vec<_>>(), ["a", "c", "e"]);
+}
+
+#[test]
+fn no_feature_is_of_a_dependency_that_only_tests_have() {
+    for (file, manifest) in manifests() {
+        let lost: Vec<_> = of_tests_only(&manifest).collect();
+        assert!(lost.is_empty(), "{}: no build but that of tests has {lost:?}", file.display());
+    }
+    let planted = "[dependencies]\na.workspace = true\n[dev-dependencies]\nb.workspace = true\n\
+                   [features]\ndefault = [\"f\"]\nf = [\"dep:a\", \"a/f\", \"a?/g\", \"b/f\"]\n";
+    let planted: Table = planted.parse().unwrap();
+    assert_eq!(of_tests_only(&planted).collect::<Vec<_>>(), ["b/f"]);
+}
+
+/// What the features switch on in packages that are no dependencies of the program.
+fn of_tests_only(manifest: &Table) -> impl Iterator<Item = &str> {
+    let table = |name| manifest.get(name).and_then(Value::as_table);
+    let features = table("features").into_iter().flat_map(Table::values);
+    features.filter_map(Value::as_array).flatten().filter_map(Value::as_str).filter(move |part| {
+        part.split_once('/').is_some_and(|(package, _)| {
+            table("dependencies").is_none_or(|own| !own.contains_key(package.trim_end_matches('?')))
+        })
+    })
 }
 
 /// The dependencies of a manifest that do not take their version from the workspace.
