@@ -114,36 +114,29 @@ impl<R: Read> Json<R> {
     /// Passes over the next value, and keeps it in `into` as it stands, up to `most` bytes; whether
     /// it is whole there.
     pub fn value(&mut self, into: &mut Vec<u8>, most: usize) -> Result<bool, Problem> {
-        into.clear();
+        let mut kept = Kept { into, most, whole: true };
+        kept.into.clear();
         let mut open = [0u8; DEEPEST];
         let mut depth = 0usize;
-        let mut whole = true;
-        let mut keep = |byte: u8| {
-            whole &= into.len() < most;
-            if whole {
-                into.push(byte);
-            }
-        };
         self.next()?.ok_or_else(cut)?;
         loop {
-            let Some(byte) = self.look()? else { return Err(cut()) };
+            if depth > 0 {
+                self.run(&mut kept, |byte| b"\"{}[]".contains(&byte));
+            }
+            let byte = self.byte()?;
+            kept.add(&[byte]);
             match byte {
-                b'"' => {
-                    self.step();
-                    keep(byte);
-                    loop {
-                        let byte = self.byte()?;
-                        keep(byte);
-                        match byte {
-                            b'"' => break,
-                            b'\\' => keep(self.byte()?),
-                            _ => {}
-                        }
+                b'"' => loop {
+                    self.run(&mut kept, |byte| byte == b'"' || byte == b'\\');
+                    let byte = self.byte()?;
+                    kept.add(&[byte]);
+                    match byte {
+                        b'"' => break,
+                        b'\\' => kept.add(&[self.byte()?]),
+                        _ => {}
                     }
-                }
+                },
                 b'{' | b'[' => {
-                    self.step();
-                    keep(byte);
                     let place = open.get_mut(depth);
                     *place.ok_or_else(|| {
                         damaged(&format!("it nests more than {DEEPEST} values"))
@@ -158,12 +151,8 @@ impl<R: Read> Json<R> {
                         return Err(damaged(&format!("`{}` closes nothing", char::from(byte))));
                     }
                     open[depth] = 0;
-                    self.step();
-                    keep(byte);
                 }
                 _ => {
-                    self.step();
-                    keep(byte);
                     // A number or a word ends before what follows it.
                     let more = self.look()?;
                     let ends = |byte: u8| b",:}]".contains(&byte) || byte.is_ascii_whitespace();
@@ -173,15 +162,41 @@ impl<R: Read> Json<R> {
                 }
             }
             if depth == 0 {
-                return Ok(whole);
+                return Ok(kept.whole);
             }
         }
+    }
+
+    /// Takes what the buffer has before the first byte that `stops`, or all of it.
+    #[inline]
+    fn run(&mut self, kept: &mut Kept<'_>, stops: impl Fn(u8) -> bool) {
+        let here = self.buffer.get(self.at..self.end).unwrap_or_default();
+        let length = here.iter().position(|byte| stops(*byte)).unwrap_or(here.len());
+        kept.add(here.get(..length).unwrap_or_default());
+        self.at = self.at.saturating_add(length);
     }
 
     /// Begins to read a text, from its quote on.
     pub fn text(&mut self) -> Result<Text<'_, R>, Problem> {
         self.expect(b'"')?;
         Ok(Text { json: self, is_over: false, wide: None, pending: [0; 4], from: 4, failed: None })
+    }
+}
+
+/// What is kept of a value.
+struct Kept<'a> {
+    into: &'a mut Vec<u8>,
+    most: usize,
+    whole: bool,
+}
+
+impl Kept<'_> {
+    #[inline]
+    fn add(&mut self, bytes: &[u8]) {
+        self.whole &= self.into.len().saturating_add(bytes.len()) <= self.most;
+        if self.whole {
+            self.into.extend_from_slice(bytes);
+        }
     }
 }
 

@@ -45,8 +45,8 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     let mut places: BTreeMap<(u16, u64), Vec<At>> = BTreeMap::new();
     let (mut lost, mut of_others) = (0u64, 0u64);
     let mut clocks = BTreeMap::new();
-    while let Some((at, packet)) = file.next()? {
-        Content::of(packet, at)?.each(at, &mut |inner, packet| {
+    while let Some(at) = file.next()? {
+        file.content.each(at, &mut |inner, packet| {
             let (mut sequence, mut machine, mut found, mut info) = (0, 0, None, None);
             for field in Fields::new(packet) {
                 match field.map_err(|()| damaged(at))? {
@@ -131,8 +131,8 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
         ));
     }
     for (_, reader) in &readers {
-        for (name, count) in &reader.bundle.skipped {
-            recorder.skip(name.as_bytes(), *count);
+        for (id, count) in &reader.bundle.skipped {
+            recorder.skip(format!("ftrace event {id} of Perfetto").as_bytes(), *count);
         }
     }
     Ok(())
@@ -222,38 +222,39 @@ impl Reader {
 }
 
 /// What a packet has: itself, or packets that were packed in it.
+#[derive(Default)]
 struct Content {
-    is_unpacked: bool,
-    bytes: Vec<u8>,
+    packet: Vec<u8>,
+    unpacked: Vec<u8>,
 }
 
 impl Content {
-    fn of(packet: Vec<u8>, at: u64) -> Result<Self> {
+    /// Unpacks what is packed in the packet, which is of this place.
+    fn unpack(&mut self, at: u64) -> Result<()> {
         let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
-        let mut bytes = Vec::new();
-        for field in Fields::new(&packet) {
+        self.unpacked.clear();
+        for field in Fields::new(&self.packet) {
             let read = match field.map_err(|()| damaged(at))? {
-                (DEFLATED, Field::Bytes(packed)) => {
-                    flate2::read::ZlibDecoder::new(packed).take(most).read_to_end(&mut bytes)
-                }
+                (DEFLATED, Field::Bytes(packed)) => flate2::read::ZlibDecoder::new(packed)
+                    .take(most)
+                    .read_to_end(&mut self.unpacked),
                 (ZSTD, Field::Bytes(packed)) => zstd::stream::read::Decoder::new(packed)
-                    .and_then(|decoder| decoder.take(most).read_to_end(&mut bytes)),
+                    .and_then(|decoder| decoder.take(most).read_to_end(&mut self.unpacked)),
                 _ => continue,
             };
-            if read.is_err() || bytes.len() >= LARGEST {
+            if read.is_err() || self.unpacked.len() >= LARGEST {
                 return Err(damaged(at));
             }
         }
-        let is_unpacked = !bytes.is_empty();
-        Ok(Content { is_unpacked, bytes: if is_unpacked { bytes } else { packet } })
+        Ok(())
     }
 
     /// Calls `take` with each packet, and its place.
     fn each(&self, at: u64, take: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
-        if !self.is_unpacked {
-            return take(0, &self.bytes);
+        if self.unpacked.is_empty() {
+            return take(0, &self.packet);
         }
-        for (place, field) in Fields::new(&self.bytes).enumerate() {
+        for (place, field) in Fields::new(&self.unpacked).enumerate() {
             if let (1, Field::Bytes(packet)) = field.map_err(|()| damaged(at))? {
                 take(place, packet)?;
             }
@@ -265,29 +266,31 @@ impl Content {
 /// A file as a row of packets.
 struct File<'a> {
     placed: Placed<'a>,
-    /// The packet that was read last by its place: the CPUs of one that is packed ask for it in turn.
-    last: Option<(u64, Content)>,
+    /// Of the packet that was read last, and its place: the CPUs of one that is packed ask for it in
+    /// turn.
+    content: Content,
+    last: Option<u64>,
 }
 
 impl<'a> File<'a> {
     fn open(source: &Source<'a>) -> Result<Self> {
         let reader = source.open(Announced::Yes).map_err(|problem| (Place::File, problem))?;
-        Ok(File { placed: Placed::new(reader), last: None })
+        Ok(File { placed: Placed::new(reader), content: Content::default(), last: None })
     }
 
     /// The content of the packet at this place; `None` at the end of the file.
     fn content(&mut self, at: u64) -> Result<Option<&Content>> {
-        if self.last.as_ref().is_none_or(|(place, _)| *place != at) {
+        if self.last != Some(at) {
             self.placed.go_to(at)?;
-            let content = self.next()?.map(|(_, packet)| Content::of(packet, at)).transpose()?;
-            self.last = content.map(|content| (at, content));
+            self.next()?;
         }
-        Ok(self.last.as_ref().map(|(_, content)| content))
+        Ok(self.last.map(|_| &self.content))
     }
 
-    /// The next packet and its place; `None` at the end of the file.
-    fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
+    /// Reads the next packet, and returns its place; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<u64>> {
         let at = self.placed.position();
+        self.last = None;
         let Some(key) = self.varint()? else { return Ok(None) };
         let cut = || {
             let what = "it ends within a packet".to_owned();
@@ -297,8 +300,13 @@ impl<'a> File<'a> {
         let length = self.varint()?.filter(|_| key == 0x0a).ok_or_else(cut)?;
         let size = usize::try_from(length).ok().filter(|size| *size <= LARGEST);
         let size = size.ok_or_else(|| damaged(at))?;
-        let packet = self.placed.bytes_up_to(length)?;
-        if packet.len() == size { Ok(Some((at, packet))) } else { Err(cut()) }
+        self.placed.read_up_to(length, &mut self.content.packet)?;
+        if self.content.packet.len() != size {
+            return Err(cut());
+        }
+        self.content.unpack(at)?;
+        self.last = Some(at);
+        Ok(self.last)
     }
 
     /// The next number; `None` at the end of the file.

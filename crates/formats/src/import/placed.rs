@@ -1,6 +1,6 @@
 //! A file that is read in places, with the position in it.
 
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use super::error::{Place, Problem};
 use super::input::{Pieces, read_problem};
@@ -35,18 +35,38 @@ impl<'a> Placed<'a> {
     /// The next bytes, fewer at the end of the file; memory grows only with those that exist.
     pub fn bytes_up_to(&mut self, size: u64) -> Result<Vec<u8>, (Place, Problem)> {
         let mut bytes = Vec::new();
-        let read = self.reader.by_ref().take(size).read_to_end(&mut bytes);
-        let read = read.map_err(|error| (Place::Byte(self.position), read_problem(error)))?;
-        self.position = self.position.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        self.read_up_to(size, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The same into `bytes`, in the place of what they were.
+    pub fn read_up_to(&mut self, size: u64, bytes: &mut Vec<u8>) -> Result<(), (Place, Problem)> {
+        bytes.clear();
+        let here = usize::try_from(size).ok().and_then(|size| self.reader.buffer().get(..size));
+        if let Some(here) = here {
+            bytes.extend_from_slice(here);
+            self.reader.consume(bytes.len());
+        } else {
+            let read = self.reader.by_ref().take(size).read_to_end(bytes);
+            read.map_err(|error| (Place::Byte(self.position), read_problem(error)))?;
+        }
+        self.advance(bytes.len());
+        Ok(())
     }
 
     /// The next byte; `None` at the end of the file.
     pub fn byte(&mut self) -> Result<Option<u8>, (Place, Problem)> {
-        let mut byte = [0u8];
-        let read = self.reader.read(&mut byte);
-        let read = read.map_err(|error| (Place::Byte(self.position), read_problem(error)))?;
-        self.position = self.position.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-        Ok((read > 0).then_some(byte[0]))
+        let next = self.reader.fill_buf();
+        let next = next.map_err(|error| (Place::Byte(self.position), read_problem(error)))?;
+        let byte = next.first().copied();
+        if byte.is_some() {
+            self.reader.consume(1);
+            self.advance(1);
+        }
+        Ok(byte)
+    }
+
+    fn advance(&mut self, by: usize) {
+        self.position = self.position.saturating_add(u64::try_from(by).unwrap_or(u64::MAX));
     }
 }

@@ -52,8 +52,8 @@ pub(super) struct Bundle {
     bytes: Vec<u8>,
     compact: Compact,
     letters: Option<StateLetters>,
-    /// Events that are not imported, by name.
-    pub skipped: BTreeMap<String, u64>,
+    /// Events that are not imported, by number.
+    pub skipped: BTreeMap<u64, u64>,
 }
 
 /// Where an event stands.
@@ -102,8 +102,9 @@ impl Bundle {
     /// Reads a bundle; `None` if it contradicts itself.
     pub fn fill(&mut self, bytes: &[u8]) -> Option<()> {
         self.events.clear();
-        self.compact = Compact::default();
-        self.bytes = bytes.to_vec();
+        self.compact.clear();
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
         for field in Fields::new(bytes) {
             if let (COMPACT, Field::Bytes(compact)) = field.ok()? {
                 self.compact.read(compact)?;
@@ -132,8 +133,7 @@ impl Bundle {
             }
             let Some(id) = other else { continue };
             if !SCHEDULING.contains(&id) {
-                let name = format!("ftrace event {id} of Perfetto");
-                count(self.skipped.entry(name).or_default());
+                count(self.skipped.entry(id).or_default());
                 continue;
             }
             let from = event.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
@@ -185,6 +185,11 @@ impl Bundle {
 }
 
 impl Compact {
+    fn clear(&mut self) {
+        self.names.clear();
+        self.switches.iter_mut().chain(&mut self.wakings).for_each(Vec::clear);
+    }
+
     fn read(&mut self, compact: &[u8]) -> Option<()> {
         for field in Fields::new(compact) {
             let (id, field) = field.ok()?;

@@ -27,6 +27,7 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
+    #[inline]
     fn field(&mut self) -> Option<(u64, Field<'a>)> {
         let key = varint(&mut self.rest)?;
         let value = match key & 7 {
@@ -54,6 +55,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u64, Field<'a>), ()>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -82,6 +84,10 @@ pub(in crate::import) fn is_perfetto(sample: &[u8]) -> bool {
 /// Splits off a number of at most ten bytes.
 #[inline]
 pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    if let [byte @ ..0x80, rest @ ..] = bytes {
+        *bytes = rest;
+        return Some((*byte).into());
+    }
     let mut value = 0u64;
     for (index, byte) in bytes.iter().take(10).enumerate() {
         let shift = u32::try_from(index.checked_mul(7)?).ok()?;
