@@ -43,6 +43,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("experiments.toml", include_str!("../papers/pslist/experiments.toml")),
             ("claims.toml", include_str!("../papers/pslist/claims.toml")),
             ("findings.toml", include_str!("../papers/pslist/findings.toml")),
+            ("ensembles.csv", include_str!("../papers/pslist/ensembles.csv")),
             ("cut-short.toml", include_str!("../papers/pslist/cut-short.toml")),
             ("yields.c", include_str!("../papers/pslist/yields.c")),
             ("switches.c", include_str!("../papers/pslist/switches.c")),

@@ -559,12 +559,12 @@ fn numbers_come_from_commands_and_from_the_files_beside_them() {
 }
 
 /// The committed numbers of the kernels that were built for the study of pslist are the program's:
-/// the first two members of an ensemble give again, bit for bit, what stands in `linux.csv`.
+/// the first two members of an ensemble give again, bit for bit, what stands in `ensembles.csv`.
 /// Skipped by name where the kernel is not built, or where what the numbers depend on is another.
 #[test]
 fn the_committed_numbers_of_pslist_are_measured_again_to_the_last_bit() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = fs::read_to_string(root.join("papers/pslist/linux.csv")).expect("the numbers");
+    let text = fs::read_to_string(root.join("papers/pslist/ensembles.csv")).expect("the numbers");
     let rows = results::from_csv(&text).expect("rows");
     let about = |row: &results::Row| {
         row.workload == "yield:2"
@@ -572,11 +572,9 @@ fn the_committed_numbers_of_pslist_are_measured_again_to_the_last_bit() {
             && row.text("kernel_arguments") == "pslist"
             && row.metric == results::Metric::instructions_per_yield
     };
-    let member = |row: &results::Row| row.point.get("member").and_then(results::Coordinate::number);
-    let members: Vec<&results::Row> =
-        rows.iter().filter(|row| about(row) && member(row).is_some()).collect();
-    assert_eq!(members.iter().map(|row| member(row)).collect::<Vec<_>>(), [Some(1.0), Some(2.0)]);
-    let committed: f64 = members.iter().map(|row| row.value.expect("a number")).sum::<f64>() / 2.0;
+    let of = rows.iter().find(|row| about(row)).expect("the ensemble");
+    let members = of.text("members").split(' ').map(|member| member.parse::<f64>());
+    let committed = members.take(2).sum::<Result<f64, _>>().expect("its members") / 2.0;
 
     let command = "compare yield:2 --on vm --kernel pslist-6.1 --kernel-arg pslist --ensemble 2 \
                    --format json";
@@ -593,7 +591,7 @@ fn the_committed_numbers_of_pslist_are_measured_again_to_the_last_bit() {
     let again = results::Results::from_json(&text).expect("results").rows;
     let again = again.iter().find(|row| about(row)).expect("a row of the command");
     for input in ["kernel_sha256", "qemu_sha256", "runner_sha256"] {
-        let [before, now] = [members[0], again].map(|row| row.text(input).to_string());
+        let [before, now] = [of, again].map(|row| row.text(input).to_string());
         if before != now {
             return eprintln!(
                 "skipped: the numbers of pslist in a kernel: {input} was {before} and is {now}"
