@@ -35,6 +35,7 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("bursts-0.9.toml", include_str!("../papers/curran-stumm-1990/bursts-0.9.toml")),
             ("uneven.toml", include_str!("../papers/curran-stumm-1990/uneven.toml")),
             ("posterior.csv", include_str!("../papers/curran-stumm-1990/posterior.csv")),
+            ("ensembles.csv", include_str!("../papers/curran-stumm-1990/ensembles.csv")),
         ],
     ),
     (
