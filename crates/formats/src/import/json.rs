@@ -121,13 +121,15 @@ impl<R: Read> Json<R> {
         self.next()?.ok_or_else(cut)?;
         loop {
             if depth > 0 {
-                self.run(&mut kept, |byte| b"\"{}[]".contains(&byte));
+                self.run(&mut kept, |bytes| {
+                    bytes.iter().position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']'))
+                });
             }
             let byte = self.byte()?;
             kept.add(&[byte]);
             match byte {
                 b'"' => loop {
-                    self.run(&mut kept, |byte| byte == b'"' || byte == b'\\');
+                    self.run(&mut kept, |bytes| memchr::memchr2(b'"', b'\\', bytes));
                     let byte = self.byte()?;
                     kept.add(&[byte]);
                     match byte {
@@ -167,11 +169,11 @@ impl<R: Read> Json<R> {
         }
     }
 
-    /// Takes what the buffer has before the first byte that `stops`, or all of it.
+    /// Takes what the buffer has before the place that `stop` finds, or all of it.
     #[inline]
-    fn run(&mut self, kept: &mut Kept<'_>, stops: impl Fn(u8) -> bool) {
+    fn run(&mut self, kept: &mut Kept<'_>, stop: impl Fn(&[u8]) -> Option<usize>) {
         let here = self.buffer.get(self.at..self.end).unwrap_or_default();
-        let length = here.iter().position(|byte| stops(*byte)).unwrap_or(here.len());
+        let length = stop(here).unwrap_or(here.len());
         kept.add(here.get(..length).unwrap_or_default());
         self.at = self.at.saturating_add(length);
     }
@@ -252,6 +254,20 @@ impl<R: Read> Text<'_, R> {
         }
     }
 
+    /// Takes what stands for itself and is at hand; how many bytes that are.
+    #[inline]
+    fn plain(&mut self, into: &mut [u8]) -> usize {
+        if self.is_over || self.from < self.pending.len() {
+            return 0;
+        }
+        let here = self.json.buffer.get(self.json.at..self.json.end).unwrap_or_default();
+        let here = &here[..here.len().min(into.len())];
+        let length = memchr::memchr2(b'"', b'\\', here).unwrap_or(here.len());
+        into[..length].copy_from_slice(&here[..length]);
+        self.json.at = self.json.at.saturating_add(length);
+        length
+    }
+
     /// A character spelled by its number.
     #[cold]
     fn spelled(&mut self) -> Result<(), Problem> {
@@ -280,9 +296,14 @@ impl<R: Read> Text<'_, R> {
 impl<R: Read> Read for Text<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut read = 0usize;
-        for place in buffer {
+        while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            let taken = self.plain(rest);
+            read = read.saturating_add(taken);
+            if taken > 0 {
+                continue;
+            }
             match self.next() {
-                Ok(Some(byte)) => *place = byte,
+                Ok(Some(byte)) => rest[0] = byte,
                 Ok(None) => break,
                 Err(problem) => {
                     self.failed = Some(problem);
@@ -317,6 +338,30 @@ mod tests {
         assert_eq!(read, "a\n\t\"\\/Aé😀é");
         text.finish().unwrap();
         assert!(json.takes(b',').unwrap());
+    }
+
+    #[test]
+    fn a_text_is_the_same_in_pieces_of_any_size() {
+        /// Gives as many bytes at a time.
+        struct Pieces<'a>(&'a [u8], usize);
+        impl Read for Pieces<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let length = self.1.min(into.len());
+                self.0.read(&mut into[..length])
+            }
+        }
+        let spelled = r#""plain text\n\ud83d\ude00 more, \"quoted\"""#;
+        for (size, buffer) in [(1, 1), (1, 64), (3, 2), (5, 7), (64, 1), (64, 64)] {
+            let mut json = Json::new(Pieces(spelled.as_bytes(), size));
+            let (mut text, mut all, mut piece) = (json.text().unwrap(), Vec::new(), vec![0; buffer]);
+            loop {
+                match text.read(&mut piece).unwrap() {
+                    0 => break,
+                    read => all.extend_from_slice(&piece[..read]),
+                }
+            }
+            assert_eq!(String::from_utf8(all).unwrap(), "plain text\n😀 more, \"quoted\"");
+        }
     }
 
     #[test]

@@ -10,9 +10,12 @@ use crate::trace::{Call, CallKind, Event, EventKind, Observer, PrevState, WakeCo
 use crate::{Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
-/// Keeps what each task did, and finds critical paths in it. Memory grows with the number of events:
-/// 32 bytes for each change of a task's state.
-#[derive(Clone, Debug, Default)]
+/// The most changes of tasks' states that are kept: 200 MB.
+const MOST: u64 = 6 << 20;
+
+/// Keeps what each task did, and finds critical paths in it. Each change of a task's state takes 32
+/// bytes; beyond six million there is no path.
+#[derive(Clone, Debug)]
 pub struct CriticalPath {
     /// What each CPU runs.
     running: Vec<TaskId>,
@@ -25,6 +28,8 @@ pub struct CriticalPath {
     first: Option<Time>,
     /// How many steps there are: each has its place in this order.
     count: u64,
+    /// The most of them.
+    most: u64,
 }
 
 /// From here on a task is in a state.
@@ -87,7 +92,30 @@ impl Piece {
 impl CriticalPath {
     /// Without events.
     pub fn new() -> CriticalPath {
-        CriticalPath::default()
+        CriticalPath::of_at_most(MOST)
+    }
+
+    fn of_at_most(most: u64) -> CriticalPath {
+        CriticalPath {
+            running: Vec::new(),
+            within: None,
+            steps: Vec::new(),
+            has_calls: Vec::new(),
+            first: None,
+            count: 0,
+            most,
+        }
+    }
+
+    /// Why there is no path, if the events were too many.
+    pub fn refusal(&self) -> Option<String> {
+        (self.count > self.most).then(|| {
+            format!(
+                "tasks change their states more than {} times, which takes too much memory; give a \
+                 part: --window FROM..TO",
+                self.most
+            )
+        })
     }
 
     /// The path that ends with the last end of a task, in order of time; empty if none ends.
@@ -95,6 +123,9 @@ impl CriticalPath {
     /// If calls are recorded, only the tasks that make them, and their descendants, have an end, and
     /// the path begins where the first of them does. Else it begins with the first event.
     pub fn of_run(&self) -> Vec<Piece> {
+        if self.count > self.most {
+            return Vec::new();
+        }
         let tasks = || (0..).zip(&self.steps).filter(|(task, _)| self.counts(*task));
         let ends = tasks().filter_map(|(task, steps)| {
             let last = steps.last().filter(|last| last.state == State::Ended)?;
@@ -240,9 +271,19 @@ impl CriticalPath {
     }
 }
 
+impl Default for CriticalPath {
+    fn default() -> Self {
+        CriticalPath::new()
+    }
+}
+
 impl Observer for CriticalPath {
     fn events(&mut self, chunk: &[Event]) {
-        chunk.iter().for_each(|event| self.event(event));
+        if self.count <= self.most {
+            chunk.iter().for_each(|event| self.event(event));
+        } else {
+            self.steps = Vec::new();
+        }
     }
 
     fn hears_calls(&self) -> bool {
@@ -252,7 +293,7 @@ impl Observer for CriticalPath {
     fn call(&mut self, call: &Call) {
         match call.kind {
             CallKind::Within { object, .. } => self.within = Some((call.task, object)),
-            CallKind::Ends { .. } if call.task != TaskId::NONE => {
+            CallKind::Ends { .. } if call.task != TaskId::NONE && self.count <= self.most => {
                 if call.task.index() >= self.steps.len() {
                     self.steps.resize_with(call.task.index() + 1, Vec::new);
                     self.has_calls.resize(call.task.index() + 1, false);
@@ -277,4 +318,35 @@ pub fn shares(path: &[Piece]) -> Vec<(TaskId, Doing, Nanos, u64)> {
         .collect();
     all.sort_by_key(|&(task, doing, length, _)| (std::cmp::Reverse(length), task, doing));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CpuId;
+
+    #[test]
+    fn too_many_steps_leave_no_path_and_take_no_memory() {
+        let switch = |at: u64| Event {
+            time: Time(at),
+            cpu: CpuId(0),
+            kind: EventKind::SchedSwitch {
+                prev: TaskId((at % 2) as u32),
+                next: TaskId((1 - at % 2) as u32),
+                prev_state: if at == 9 { PrevState::Dead } else { PrevState::Runnable },
+            },
+        };
+        // Two steps a switch, and the first of the first task.
+        for (most, is_whole) in [(21, true), (20, false)] {
+            let mut path = CriticalPath::of_at_most(most);
+            (0..10).for_each(|at| path.events(&[switch(at)]));
+            assert_eq!(path.refusal().is_none(), is_whole);
+            assert_eq!(path.of_run().is_empty(), !is_whole);
+            path.events(&[switch(10)]);
+            assert!(path.refusal().is_some_and(|why| why.contains("--window")));
+            path.events(&[switch(11)]);
+            assert!(path.steps.is_empty() && path.of_run().is_empty());
+            assert!(path.of_longest_wait(TaskId(0)).is_empty());
+        }
+    }
 }

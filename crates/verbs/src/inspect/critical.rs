@@ -27,6 +27,9 @@ pub(super) fn paths(inspection: &Inspection, request: Option<&str>) -> Result<Ve
         all.push(Path { of, request: None, pieces });
     }
     let Some(request) = request else { return Ok(all) };
+    if let Some(why) = path.refusal() {
+        return Err(Error::Input(format!("--request: {why}")));
+    }
     let tasks: Vec<TaskId> = (0..)
         .zip(&recording.tasks)
         .filter(|(task, info)| info.name == request || name(recording, TaskId(*task)) == request)
@@ -70,6 +73,9 @@ fn words(recording: &Recording, doing: Doing) -> (&'static str, Option<String>) 
 pub(super) fn text(inspect: &Inspect, inspection: &Inspection, paths: &[Path]) -> String {
     let recording = &inspection.recording;
     let mut text = String::new();
+    if let Some(why) = inspection.path.refusal() {
+        let _ = writeln!(text, "\nNo critical path: {why}");
+    }
     for Path { of, pieces, .. } in paths {
         let length = length(pieces);
         let begin = pieces.first().map_or(0, |piece| piece.start.0);
