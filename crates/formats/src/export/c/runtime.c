@@ -96,11 +96,15 @@ static void sleep_until(long long at)
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {}
 }
 
-/* Uses CPU time. */
+/* The CPU time that the task's runs have up to here, and the one that it was last seen to have used. */
+static __thread long long due, used;
+
+/* Uses CPU time. What the calls before it took is a part of it; if they took more, the next runs are shorter. */
 static void run(long long span)
 {
-    long long end = now(CLOCK_THREAD_CPUTIME_ID) + span;
-    while (now(CLOCK_THREAD_CPUTIME_ID) < end) {}
+    due += span;
+    while (used < due)
+        used = now(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Sleeps until the next period begins; returns when that was due. */
@@ -287,7 +291,7 @@ static void join_task(int number)
 }
 
 /* What a task does. */
-static void perform(const struct kind *kind, long long begin)
+static void perform(const struct kind *kind, long long begin, int is_forked)
 {
     unsigned long long passes[DEPTH + 1] = { 0 };
     long long timers[TIMERS + 1];
@@ -303,6 +307,8 @@ static void perform(const struct kind *kind, long long begin)
     }
     for (int i = 0; i <= TIMERS; i++)
         timers[i] = begin;
+    used = now(CLOCK_THREAD_CPUTIME_ID);
+    due = is_forked ? 0 : used; /* what a forked task took to begin is a part of its first run */
     for (int at = 0;;) {
         const struct op *op = &kind->ops[at++];
         uint64_t count;
@@ -391,7 +397,7 @@ static void task(int number, int is_forked)
         if (kind->start > 0)
             sleep_until(shared->begin + kind->start);
     }
-    perform(kind, is_forked ? now(CLOCK_MONOTONIC) : shared->begin + kind->start);
+    perform(kind, is_forked ? now(CLOCK_MONOTONIC) : shared->begin + kind->start, is_forked);
     pthread_mutex_lock(&shared->lock);
     shared->alive[number]--;
     shared->remaining -= !kind->daemon;
