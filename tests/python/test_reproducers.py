@@ -44,7 +44,7 @@ def test_each_program_has_each_metric_and_ratios_are_those_of_the_values(root, t
         rows = list(csv.DictReader(file))
     assert [(row["program"], row["metric"]) for row in rows] == [(name, metric) for name in tool.PROGRAMS for metric in tool.METRICS]
     for row in rows:
-        for value, to, ratio in (("guest", "recorded", "guest_ratio"), ("here", "recorded", "here_ratio"), ("guest", "itself_in_guest", "itself_ratio")):
+        for value, to, ratio in (("guest", "recorded", "guest_ratio"), ("here", "recorded", "here_ratio"), ("recorded_again", "recorded", "again_ratio"), ("guest", "itself_in_guest", "itself_ratio")):
             assert (row[ratio] == "") == (row[to] == ""), row
             if row[to]:
                 assert abs(float(row[value]) / float(row[to]) - float(row[ratio])) < 0.001, row
