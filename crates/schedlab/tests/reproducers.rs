@@ -220,8 +220,7 @@ fn calls_of_a_program_in_c_are_a_part_of_its_runs() {
     let times = String::from_utf8(shell.output().expect("sh").stdout).expect("text");
     let seconds = |time: &str| -> f64 {
         let (minutes, seconds) = time.trim_end_matches('s').split_once('m').expect("minutes");
-        60.0 * minutes.parse::<f64>().expect("a number")
-            + seconds.parse::<f64>().expect("a number")
+        60.0 * minutes.parse::<f64>().expect("a number") + seconds.parse::<f64>().expect("a number")
     };
     let used: f64 = times.lines().last().expect("children").split(' ').map(seconds).sum();
     assert!((0.28..0.32).contains(&used), "{used} s of 0.3 s: {times}");
