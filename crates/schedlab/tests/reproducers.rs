@@ -203,6 +203,33 @@ fn a_program_in_c_does_every_operation_as_often_as_the_workload() {
     }
 }
 
+/// As it was recorded, the time of a call is a part of the run before or behind it.
+#[test]
+fn calls_of_a_program_in_c_are_a_part_of_its_runs() {
+    if !has_compiler() {
+        return;
+    }
+    let scratch = Scratch::new("paced");
+    let calls =
+        "{ write = { pipe = 'p', bytes = 60000 } }, { read = { pipe = 'p', bytes = 60000 } }";
+    let rounds = format!(
+        "phases = [{{ loop = {{ times = 2000, phases = [{{ loop = {{ times = 5, phases = [{calls}] \
+         }} }}, {{ run = '150us' }}] }} }}]"
+    );
+    let task = format!("[pipe.p]\n[[task]]\nname = 't'\n{rounds}\n");
+    counts_in_c(&scratch, closed(&task).description());
+    // What the shell waited for: of the program, user and system.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" >&2; times"]).arg(scratch.file("program"));
+    let times = String::from_utf8(shell.output().expect("sh").stdout).expect("text");
+    let seconds = |time: &str| -> f64 {
+        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').expect("minutes");
+        60.0 * minutes.parse::<f64>().expect("a number") + seconds.parse::<f64>().expect("a number")
+    };
+    let used: f64 = times.lines().last().expect("children").split(' ').map(seconds).sum();
+    assert!((0.27..0.34).contains(&used), "{used} s of 0.3 s: {times}");
+}
+
 fn shorten(phases: &mut [Phase]) {
     for phase in phases {
         if let Phase::Loop(of) = phase {

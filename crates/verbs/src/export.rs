@@ -10,7 +10,7 @@ use formats::trace_source::TraceSource;
 use formats::workload::Workload;
 use program::Error;
 use schedsim::Nanos;
-use schedsim::workload::Closed;
+use schedsim::workload::{BackgroundOf, Closed};
 use std::path::PathBuf;
 use worlds::experiment::{CostOverrides, Reading, Recorded};
 
@@ -43,6 +43,9 @@ pub struct Export {
     /// gets the same alias
     #[arg(long)]
     anonymise: bool,
+    /// A program: leave out what ran beside it, kernel threads and other programs
+    #[arg(long)]
+    without_background: bool,
     #[command(flatten, next_help_heading = "A part of the trace")]
     part: Selection,
 }
@@ -62,6 +65,10 @@ impl Export {
             Target::Trace(format) => format,
             Target::Program(language) => return self.write_program(language),
         };
+        if self.without_background {
+            let reason = "--without-background is for programs: .toml, .c and .rt-app.json. For a trace, choose tasks with --comm";
+            return Err(Error::Usage(reason.to_string()));
+        }
         let mut source = TraceSource::open(&self.trace)?.select(self.part)?;
         if self.anonymise {
             anonymise_trace(&mut source.header);
@@ -83,7 +90,7 @@ impl Export {
             let reason = "a program has no parts: what its tasks do later follows from what they did before. Leave out --window, --cpus and --comm, or write the part as .txt: as a schedule it can be replayed";
             return Err(Error::Usage(reason.to_string()));
         }
-        let (mut closed, length) = self.program()?;
+        let (mut closed, length) = self.program(language)?;
         if self.anonymise {
             anonymise_program(&mut closed);
         }
@@ -91,7 +98,7 @@ impl Export {
     }
 
     /// The program, and how long it took if it is recorded.
-    fn program(&self) -> Result<(Closed, Option<Nanos>), Error> {
+    fn program(&self, language: Language) -> Result<(Closed, Option<Nanos>), Error> {
         let path = match Workload::resolve(self.trace.as_os_str())? {
             Workload::Recording(path) => path,
             Workload::Closed(workload) => return Ok((workload.description().clone(), None)),
@@ -102,8 +109,15 @@ impl Export {
                 )));
             }
         };
-        let costs = CostOverrides::default();
-        let recorded = Recorded::load(&path, Reading::default(), costs, read_with_progress)?;
+        let background = match self.without_background {
+            true => BackgroundOf::Nothing,
+            false => BackgroundOf::Recorded,
+        };
+        let whole_runs = language == Language::C;
+        let reading = Reading { background, whole_runs, ..Reading::default() };
+        let switch = whole_runs.then_some(Nanos::ZERO);
+        let costs = CostOverrides { switch, ..CostOverrides::default() };
+        let recorded = Recorded::load(&path, reading, costs, read_with_progress)?;
         let closed = written_out(&recorded, &path)?;
         Ok((closed, Some(recorded.recording.duration)))
     }

@@ -313,7 +313,7 @@ impl CommonArguments {
     fn reading(&self) -> Reading {
         let background =
             if self.without_background { BackgroundOf::Nothing } else { BackgroundOf::Fitted };
-        Reading { allow_lost: self.allow_lost, replay: self.replay, background }
+        Reading { allow_lost: self.allow_lost, replay: self.replay, background, whole_runs: false }
     }
 }
 

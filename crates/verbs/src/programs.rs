@@ -4,7 +4,7 @@ use super::{Caller, CommonArguments, MachineArguments, STOCHASTIC_IS_FLAT, load,
 use formats::workload::{ClosedWorkload, Parameters, Template, Workload};
 use program::Error;
 use results::Point;
-use schedsim::{Time, workload};
+use schedsim::{Nanos, Time, workload};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -56,11 +56,15 @@ pub fn written_out(recorded: &Recorded, path: &Path) -> Result<schedsim::workloa
         Error::Missing(format!("{path}: {what}: run the recording itself in the simulator"))
     })?;
     let tokens = replay.wakeups.shares().map_or(0.0, |(_, tokens)| 100.0 * tokens);
-    closed.description = Some(format!(
+    let mut text = format!(
         "What the tasks of {} do. {tokens:.1} % of the wake-ups of those with recorded calls are \
-         tokens. A switch took {}, which is not in the runs.",
-        recorded.name, machine.switch_cost
-    ));
+         tokens.",
+        recorded.name
+    );
+    if machine.switch_cost > Nanos::ZERO {
+        text += &format!(" A switch took {}, which is not in the runs.", machine.switch_cost);
+    }
+    closed.description = Some(text);
     Ok(closed)
 }
 

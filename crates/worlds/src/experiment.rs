@@ -149,6 +149,9 @@ pub struct Reading {
     pub replay: ReplayOf,
     /// What becomes of the tasks beside a recorded program.
     pub background: BackgroundOf,
+    /// Keep in the runs what blocking, waking others and being preempted took: for a program whose
+    /// runs begin with what its last calls took.
+    pub whole_runs: bool,
 }
 
 /// What is replayed of a recording with calls. Other recordings have only a schedule.

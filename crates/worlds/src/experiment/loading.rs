@@ -71,7 +71,7 @@ impl Recorded {
         locks_as_tokens: bool,
         read: &impl Fn(&Path, Options, Vec<&mut dyn Observer>) -> Result<Recording, Error>,
     ) -> Result<Recorded, Error> {
-        let Reading { allow_lost, replay, background } = reading;
+        let Reading { allow_lost, replay, background, whole_runs } = reading;
         let options = || Options { allow_lost, ..Options::default() };
         let program = replay == ReplayOf::Program;
         let on = |speeds: Vec<f64>| {
@@ -118,7 +118,9 @@ impl Recorded {
             WakeLatency::default()
         };
         let machine = Machine { calls: calls.costs(), latency, ..machine };
-        builder.take_off(calls.kernel_work());
+        if !whole_runs {
+            builder.take_off(calls.kernel_work());
+        }
         builder.share(std::mem::take(&mut recording.objects));
         let end = Time(recording.duration.0);
         let (workload, replay) = builder.finish(workload::Recorded {

@@ -64,7 +64,7 @@ static struct shared {
     _Atomic long long timers[AT_LEAST_ONE(SHARED_TIMERS)];
     /* Under `lock`: how many tasks there are, and what is over. */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed, opened, ended[KINDS]; /* for main; that tasks may begin; by kind: that none is alive */
     int ready, is_open, alive[KINDS], begun[KINDS];
     long remaining;
     pid_t processes[INSTANCES];
@@ -96,11 +96,15 @@ static void sleep_until(long long at)
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {}
 }
 
-/* Uses CPU time. */
+/* The CPU time that the task's runs have up to here, and the one that it was last seen to have used. */
+static __thread long long due, used;
+
+/* Uses CPU time. What the calls before it took is a part of it; if they took more, the next runs are shorter. */
 static void run(long long span)
 {
-    long long end = now(CLOCK_THREAD_CPUTIME_ID) + span;
-    while (now(CLOCK_THREAD_CPUTIME_ID) < end) {}
+    due += span;
+    while (used < due)
+        used = now(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Sleeps until the next period begins; returns when that was due. */
@@ -282,12 +286,12 @@ static void join_task(int number)
 {
     pthread_mutex_lock(&shared->lock);
     while (shared->alive[number] > 0)
-        pthread_cond_wait(&shared->changed, &shared->lock);
+        pthread_cond_wait(&shared->ended[number], &shared->lock);
     pthread_mutex_unlock(&shared->lock);
 }
 
 /* What a task does. */
-static void perform(const struct kind *kind, long long begin)
+static void perform(const struct kind *kind, long long begin, int is_forked)
 {
     unsigned long long passes[DEPTH + 1] = { 0 };
     long long timers[TIMERS + 1];
@@ -303,6 +307,8 @@ static void perform(const struct kind *kind, long long begin)
     }
     for (int i = 0; i <= TIMERS; i++)
         timers[i] = begin;
+    used = now(CLOCK_THREAD_CPUTIME_ID);
+    due = is_forked ? 0 : used; /* what a forked task took to begin is a part of its first run */
     for (int at = 0;;) {
         const struct op *op = &kind->ops[at++];
         uint64_t count;
@@ -384,18 +390,20 @@ static void task(int number, int is_forked)
     if (!is_forked) {
         pthread_mutex_lock(&shared->lock);
         shared->ready++;
-        pthread_cond_broadcast(&shared->changed);
+        pthread_cond_signal(&shared->changed);
         while (!shared->is_open)
-            pthread_cond_wait(&shared->changed, &shared->lock);
+            pthread_cond_wait(&shared->opened, &shared->lock);
         pthread_mutex_unlock(&shared->lock);
         if (kind->start > 0)
             sleep_until(shared->begin + kind->start);
     }
-    perform(kind, is_forked ? now(CLOCK_MONOTONIC) : shared->begin + kind->start);
+    perform(kind, is_forked ? now(CLOCK_MONOTONIC) : shared->begin + kind->start, is_forked);
     pthread_mutex_lock(&shared->lock);
-    shared->alive[number]--;
+    if (--shared->alive[number] == 0)
+        pthread_cond_broadcast(&shared->ended[number]);
     shared->remaining -= !kind->daemon;
-    pthread_cond_broadcast(&shared->changed);
+    if (shared->remaining == 0)
+        pthread_cond_signal(&shared->changed);
     pthread_mutex_unlock(&shared->lock);
 }
 
@@ -414,7 +422,7 @@ static void begin_task(int number, int is_forked)
             fail("fork");
         if (child == 0) {
             task(number, is_forked);
-            pthread_exit(NULL); /* the process lasts as long as threads that it began */
+            syscall(SYS_exit, 0); /* the process lasts as long as threads that it began; pthread_exit would load a library first */
         }
         pthread_mutex_lock(&shared->lock);
         shared->processes[shared->process_count++] = child;
@@ -446,6 +454,9 @@ static void make_objects(void)
     pthread_barrierattr_setpshared(&barrier, PTHREAD_PROCESS_SHARED);
     pthread_mutex_init(&shared->lock, &mutex);
     pthread_cond_init(&shared->changed, &condition);
+    pthread_cond_init(&shared->opened, &condition);
+    for (int i = 0; i < KINDS; i++)
+        pthread_cond_init(&shared->ended[i], &condition);
     for (int i = 0; i < MUTEXES; i++) {
         pthread_mutexattr_setprotocol(&mutex, inherits[i] ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE);
         pthread_mutex_init(&shared->mutexes[i], &mutex);
@@ -513,7 +524,7 @@ int main(void)
         pthread_cond_wait(&shared->changed, &shared->lock);
     shared->begin = now(CLOCK_MONOTONIC);
     shared->is_open = 1;
-    pthread_cond_broadcast(&shared->changed);
+    pthread_cond_broadcast(&shared->opened);
     struct timespec end = { (shared->begin + DURATION) / 1000000000, (shared->begin + DURATION) % 1000000000 };
     while (shared->remaining > 0)
         if (DURATION == 0)
