@@ -1,12 +1,15 @@
 //! `schedlab inspect`: the content of a workload.
 
+mod causes;
 mod closed;
 mod critical;
 mod measured;
+
 mod stochastic;
 
 use super::read_with_progress;
 use crate::output::{Format, finish};
+use causes::Causes;
 use clap::Args;
 use formats::import::{Options, Recording};
 use formats::selection::{self, Selection};
@@ -18,8 +21,7 @@ use schedsim::metrics::{
     CATALOGUE, CriticalPath, Histogram, Metrics, ObjectGraph, Summary, WakeGraph,
 };
 use schedsim::workload::{
-    CallCostEstimator, CallEstimates, CostEstimator, Costs, Recorded, ReplayBuilder, ReplayOptions,
-    ReplayReport,
+    CallCostEstimator, CallEstimates, CostEstimator, Costs, Recorded, ReplayReport,
 };
 use schedsim::{Nanos, TaskId, Time};
 use std::ffi::OsString;
@@ -133,8 +135,7 @@ impl Inspect {
         let options = || Options { allow_lost: self.allow_lost, ..Options::default() };
         let (mut objects, mut path_of) = (ObjectGraph::new(), CriticalPath::new());
         let mut calls = CallCostEstimator::new(true);
-        let mut builder =
-            ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() });
+        let mut causes = Causes::new();
         let mut recording = selection::read(
             &self.part,
             vec![
@@ -144,21 +145,21 @@ impl Inspect {
                 &mut path_of,
                 &mut costs,
                 &mut calls,
-                &mut builder,
+                &mut causes,
             ],
             |observers| read_with_progress(path, options(), observers),
         )?;
         let end = Time(recording.duration.0);
         let (summary, calls) = (metrics.finish(end), calls.finish());
         let costs = costs.finish().with_calls(&calls);
-        builder.take_off(calls.kernel_work());
-        builder.share(std::mem::take(&mut recording.objects));
-        let (_, replay) = builder.finish(Recorded {
+        let recorded = Recorded {
             tasks: &recording.tasks,
             cpus: recording.cpus,
             end,
             switch_cost: costs.switch_cost(),
-        });
+        };
+        let shared = std::mem::take(&mut recording.objects);
+        let replay = causes.finish(calls.kernel_work(), shared, recorded);
         let path = path_of;
         let inspection =
             Inspection { recording, summary, graph, objects, path, costs, calls, replay };

@@ -353,7 +353,8 @@ mod tests {
         let spelled = r#""plain text\n\ud83d\ude00 more, \"quoted\"""#;
         for (size, buffer) in [(1, 1), (1, 64), (3, 2), (5, 7), (64, 1), (64, 64)] {
             let mut json = Json::new(Pieces(spelled.as_bytes(), size));
-            let (mut text, mut all, mut piece) = (json.text().unwrap(), Vec::new(), vec![0; buffer]);
+            let (mut text, mut all, mut piece) =
+                (json.text().unwrap(), Vec::new(), vec![0; buffer]);
             loop {
                 match text.read(&mut piece).unwrap() {
                     0 => break,
