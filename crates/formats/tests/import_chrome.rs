@@ -61,6 +61,33 @@ fn an_export_is_read_back() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// An event a line is the form that we write. Any other form of the same JSON says the same.
+#[test]
+fn ends_of_lines_mean_nothing() {
+    let text = String::from_utf8(exported(&data("sort.perf.data.zst"))).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let expected = import_bytes(text.as_bytes()).unwrap();
+    assert!(text.contains("{\"ph\":\"C\"") && expected.events.len() > 300);
+    let others = [
+        text.replace('\n', ""),
+        text.replace(",\n", "\r\n , "),
+        // Other events behind those that are passed over, and before them.
+        text.replace("}},\n{\"ph\":\"X\"", "}},{\"ph\":\"X\""),
+        text.replace("}},\n{\"ph\":\"C\"", "}},{\"ph\":\"C\""),
+        text.replace("{\"ph\"", "{\n\"ph\""),
+        serde_json::to_string_pretty(&value).unwrap(),
+    ];
+    for other in others {
+        assert_ne!(other, text);
+        let got = import_bytes(other.as_bytes()).unwrap();
+        assert_eq!(got.events, expected.events, "{}", &other[..300]);
+    }
+    // A line that is cut within is refused, with the number of its event.
+    let cut = text.replacen("\"args\":{\"tasks\":1}}", "\"args\":{\"tasks\":1}", 1);
+    let refused = complaint(cut.as_bytes());
+    assert!(refused.contains("JSON is damaged"), "{refused}");
+}
+
 /// Whatever switches a recording lacks: what is read back has the same runs, to the nanosecond.
 #[test]
 fn the_export_of_an_export_has_the_same_runs() {

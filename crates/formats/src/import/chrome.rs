@@ -83,7 +83,7 @@ impl File {
                     }
                     (b"\"otherData\"", _) => {
                         let is_whole = json.value(&mut name, LONGEST).map_err(here)?;
-                        if is_whole && memchr::memmem::find(&name, WRITER).is_some() {
+                        if is_whole && is_ours(&name) {
                             self.runs = Some(Runs::default());
                         }
                     }
@@ -108,9 +108,19 @@ impl File {
                 self.others = self.others.saturating_add(1);
                 continue;
             };
-            let is_whole = json.value(&mut event, LONGEST).map_err(here)?;
-            let took =
-                if is_whole { runs.take(&event) } else { Err(damaged("an event is too long")) };
+            json.next().map_err(here)?;
+            // We write an event a line.
+            let line = json.line().filter(|line| line.len() <= LONGEST);
+            let length = line.map_or(0, <[u8]>::len);
+            let took = match line.map_or(Ok(false), |line| runs.takes(line)) {
+                Ok(true) => {
+                    json.pass(length);
+                    Ok(())
+                }
+                Ok(false) if json.value(&mut event, LONGEST).map_err(here)? => runs.take(&event),
+                Ok(false) => Err(damaged("an event is too long")),
+                Err(problem) => Err(problem),
+            };
             took.map_err(|problem| (Some(Place::Event(number)), problem))?;
             number = number.saturating_add(1);
         }
@@ -140,5 +150,11 @@ impl File {
     }
 }
 
-/// Who wrote a file, if we did.
-const WRITER: &[u8] = b"\"writer\":\"schedlab ";
+/// Whether `otherData` says that we wrote the file.
+fn is_ours(json: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Other {
+        writer: String,
+    }
+    serde_json::from_slice(json).is_ok_and(|Other { writer }| writer.starts_with("schedlab "))
+}

@@ -169,6 +169,19 @@ impl<R: Read> Json<R> {
         }
     }
 
+    /// What comes before the end of the line and a comma there, if all of it is at hand. A value that
+    /// ends there may be [taken](Self::pass) at once, as no value has an end of line within.
+    pub fn line(&self) -> Option<&[u8]> {
+        let here = self.buffer.get(self.at..self.end)?;
+        let line = here.get(..memchr::memchr(b'\n', here)?)?;
+        Some(line.strip_suffix(b",").unwrap_or(line))
+    }
+
+    /// Passes over bytes that are at hand.
+    pub fn pass(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes).min(self.end);
+    }
+
     /// Takes what the buffer has before the place that `stop` finds, or all of it.
     #[inline]
     fn run(&mut self, kept: &mut Kept<'_>, stop: impl Fn(&[u8]) -> Option<usize>) {
