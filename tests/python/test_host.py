@@ -96,4 +96,6 @@ def test_verdicts_follow_from_the_rule(measured):
             assert (row["verdict"] == "better") == (math.copysign(1, mean) == BETTER[metric])
         else:
             assert row["verdict"] == "undecided" and row["reason"], (policy, metric)
-        assert row["effect"] == pytest.approx(mean / np.mean(list(runs[POLICIES[0], metric].values())), rel=1e-6)
+        effect = mean / np.mean(list(runs[POLICIES[0], metric].values()))
+        # Ten times the baseline and more is no share of it: a small run delay on a machine that others use.
+        assert row["effect"] == (pytest.approx(effect, rel=1e-6) if abs(effect) < 10 else None)
