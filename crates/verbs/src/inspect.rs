@@ -4,7 +4,6 @@ mod causes;
 mod closed;
 mod critical;
 mod measured;
-
 mod stochastic;
 
 use super::read_with_progress;

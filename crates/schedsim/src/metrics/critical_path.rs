@@ -107,9 +107,14 @@ impl CriticalPath {
         }
     }
 
+    /// Whether the events were too many.
+    fn is_over(&self) -> bool {
+        self.count > self.most
+    }
+
     /// Why there is no path, if the events were too many.
     pub fn refusal(&self) -> Option<String> {
-        (self.count > self.most).then(|| {
+        self.is_over().then(|| {
             format!(
                 "tasks change their states more than {} times, which takes too much memory; give a \
                  part: --window FROM..TO",
@@ -123,7 +128,7 @@ impl CriticalPath {
     /// If calls are recorded, only the tasks that make them, and their descendants, have an end, and
     /// the path begins where the first of them does. Else it begins with the first event.
     pub fn of_run(&self) -> Vec<Piece> {
-        if self.count > self.most {
+        if self.is_over() {
             return Vec::new();
         }
         let tasks = || (0..).zip(&self.steps).filter(|(task, _)| self.counts(*task));
@@ -196,14 +201,18 @@ impl CriticalPath {
             || self.has_calls.get(task as usize).copied().unwrap_or_default()
     }
 
-    fn enter(&mut self, task: TaskId, time: Time, state: State) {
-        if task == TaskId::NONE {
-            return;
-        }
+    fn make_room(&mut self, task: TaskId) {
         if task.index() >= self.steps.len() {
             self.steps.resize_with(task.index() + 1, Vec::new);
             self.has_calls.resize(task.index() + 1, false);
         }
+    }
+
+    fn enter(&mut self, task: TaskId, time: Time, state: State) {
+        if task == TaskId::NONE {
+            return;
+        }
+        self.make_room(task);
         self.count += 1;
         self.steps[task.index()].push(Step { place: self.count, time, state });
     }
@@ -279,10 +288,10 @@ impl Default for CriticalPath {
 
 impl Observer for CriticalPath {
     fn events(&mut self, chunk: &[Event]) {
-        if self.count <= self.most {
-            chunk.iter().for_each(|event| self.event(event));
-        } else {
+        if self.is_over() {
             self.steps = Vec::new();
+        } else {
+            chunk.iter().for_each(|event| self.event(event));
         }
     }
 
@@ -293,11 +302,8 @@ impl Observer for CriticalPath {
     fn call(&mut self, call: &Call) {
         match call.kind {
             CallKind::Within { object, .. } => self.within = Some((call.task, object)),
-            CallKind::Ends { .. } if call.task != TaskId::NONE && self.count <= self.most => {
-                if call.task.index() >= self.steps.len() {
-                    self.steps.resize_with(call.task.index() + 1, Vec::new);
-                    self.has_calls.resize(call.task.index() + 1, false);
-                }
+            CallKind::Ends { .. } if call.task != TaskId::NONE && !self.is_over() => {
+                self.make_room(call.task);
                 self.has_calls[call.task.index()] = true;
             }
             _ => {}
