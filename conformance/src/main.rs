@@ -267,7 +267,9 @@ fn test_the_tests(vectors: Vec<(PathBuf, Vector)>) -> Result<u8, Failure> {
     for (property, vector) in canaries::faults(&sound) {
         let (name, fault) = (property.name(), property.fault());
         match vector {
-            Some(vector) => print(&format!("{name:10} found by {vector}\n"))?,
+            Some(canaries::Found { name: vector, at }) => {
+                print(&format!("{name:10} found by {vector}, at {}\n", at.name()))?;
+            }
             None => lies.push(format!("no vector finds a reference that {fault} ({name})")),
         }
     }

@@ -362,7 +362,7 @@ impl Subject for Reference {
             Op::Task { task: number, weight, slice, .. } => {
                 let slice = match self.options.fault {
                     Some(Property::Slice) => self.slice,
-                    Some(Property::LagBound) => slice.saturating_mul(16),
+                    Some(Property::LagBound) => slice.saturating_mul(4),
                     _ => slice,
                 };
                 self.tasks.push(Task {
@@ -396,8 +396,11 @@ impl Subject for Reference {
             }
             Op::Slice { task, slice } => {
                 let place = self.place(task)?;
-                if slice != self.tasks[place].slice && !self.has(Property::Slice) {
+                let slice = if self.has(Property::Slice) { self.slice } else { slice };
+                if slice != self.tasks[place].slice {
                     self.change(place, self.tasks[place].weight, slice, now);
+                } else if self.tasks[place].life != Life::Away {
+                    self.wants_pick |= self.charge(now);
                 }
             }
             Op::Pick => answer.runs = Some(self.pick(now)),
