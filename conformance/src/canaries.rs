@@ -5,8 +5,9 @@ use crate::history::{Member, STATES, own_task, property_of};
 use crate::ledger::Ledger;
 use crate::play::play;
 use crate::property::Property;
+use crate::queue::Options;
 use crate::read::{Body, Step, Vector};
-use crate::reference::{Options, Reference};
+use crate::reference::Reference;
 use crate::subject::{Broken, Subject};
 
 /// How many expectations of a property are changed in a vector, at most, spread over its length.
@@ -159,14 +160,13 @@ pub struct Found {
 /// For each property: a vector that claims it, with which the reference agrees, and in which it
 /// does not with the fault of that property. One that differs at just this property is preferred.
 pub fn faults(vectors: &[Vector]) -> Vec<(Property, Option<Found>)> {
-    let agrees = |vector: &&Vector| play(vector, &mut Reference::default()).agrees();
+    let agrees = |vector: &&Vector| play(vector, &mut reference(vector, None)).agrees();
     let sound: Vec<&Vector> = vectors.iter().filter(agrees).collect();
     let find = |property: Property| {
-        let options = Options { fault: Some(property), ..Options::default() };
         let claims = sound.iter().filter(|vector| vector.header.properties.contains(&property));
         let mut first = None;
         for vector in claims {
-            let outcome = play(vector, &mut Reference::new(options));
+            let outcome = play(vector, &mut reference(vector, Some(property)));
             if let Some(difference) = outcome.difference() {
                 let (name, at) = (vector.header.name.clone(), difference.property);
                 let found = Found { name, at };
@@ -186,7 +186,7 @@ pub fn missed(vector: &Vector) -> Option<String> {
     let Some(changed) = vector.header.canary else {
         return Some("the header has no `canary`; say where the change is".into());
     };
-    let outcome = play(vector, &mut Reference::default());
+    let outcome = play(vector, &mut reference(vector, None));
     let at = outcome.difference().map(|at| (at.line, at.property));
     match at == Some((changed.line, changed.property)) {
         true => None,
@@ -197,4 +197,9 @@ pub fn missed(vector: &Vector) -> Option<String> {
             outcome.verdict
         )),
     }
+}
+
+/// The reference that `vector` means, with a fault.
+fn reference(vector: &Vector, fault: Option<Property>) -> Reference {
+    Reference::claiming(&vector.header.claims, Options { fault, ..Options::default() })
 }

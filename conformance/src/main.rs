@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use vectors::{
-    Options, Outcome, Process, Property, Reference, Subject, Vector, Verdict, canaries, play,
-};
+use vectors::{Options, Outcome, Process, Property, Reference, Vector, Verdict, canaries, play};
 
 const USAGE: &str = "\
 Plays vectors for fair schedulers to a subject, and says where it differs.
@@ -166,8 +164,7 @@ fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, 
             }
             None => {
                 let options = Options { fault: arguments.fault, ..Options::default() };
-                let mut reference: Box<dyn Subject> = Box::new(Reference::new(options));
-                play(vector, &mut *reference)
+                play(vector, &mut Reference::claiming(&vector.header.claims, options))
             }
         };
         match outcome.verdict {
