@@ -85,6 +85,7 @@ impl Cpu<'_> {
             self.wake()?;
             if self.now % tick == 0 && self.running.is_some() {
                 self.send_and_pick(Op::Tick)?;
+                self.perform()?;
             }
         }
     }
@@ -163,6 +164,7 @@ impl Cpu<'_> {
         }
     }
 
+    /// Asks who runs. The chosen one may have to [`perform`](Cpu::perform) at once.
     fn pick(&mut self) -> Result<(), Verdict> {
         let answer = self.send(Op::Pick)?;
         let Some(runs) = answer.runs else {
@@ -194,7 +196,7 @@ impl Cpu<'_> {
                 return Err(self.differ(ready.unwrap_or(0), Property::Conserve, expected, got));
             }
         }
-        self.perform()
+        Ok(())
     }
 
     /// The subject receives an event and answers.

@@ -185,6 +185,21 @@ fn times_at_their_limits_do_not_overflow() {
     }
 }
 
+#[test]
+fn a_program_of_many_actions_that_need_no_time_does_not_overflow() {
+    let scenario = SCENARIO.replace("share", "conserve");
+    let yields = "[\"yield\",0],".repeat(40_000);
+    let task = |task: u32| {
+        format!(
+            r#"{{"at":0,"op":"task","task":{task},"weight":1024,"slice":1,"begin":0,"program":[{yields}["run",900000]]}}"#
+        )
+    };
+    let text = [scenario, task(1), task(2)].join("\n");
+    let vector = Vector::parse("f", text.as_bytes()).unwrap();
+    let outcome = play(&vector, &mut Reference::default());
+    assert!(outcome.agrees() && outcome.events > 100_000, "{outcome:?}");
+}
+
 /// A small generator (splitmix64).
 struct Random(u64);
 

@@ -205,6 +205,49 @@ fn an_error_refuses_and_a_pick_without_a_task_breaks() {
 }
 
 #[test]
+fn the_versions_of_the_reference_differ_in_protection_and_in_yields() {
+    // Task 1 (3 ms) and task 2 (1 ms) are new: due at 1.5 and 0.5 ms, so 2 runs. After 0.4 ms it
+    // sleeps, ahead of V = 0.2, and stays; 1 runs. In 6.18 it is protected for the shortest request,
+    // until 1 ms, so a tick at a vruntime of 1.1 ms asks for a pick; in 6.12 until its deadline.
+    let to_tick = [
+        r#"{"at":0,"op":"reset","tick":4000000,"slice":3000000}"#,
+        r#"{"at":0,"op":"task","task":1,"weight":1024,"slice":3000000}"#,
+        r#"{"at":0,"op":"task","task":2,"weight":1024,"slice":1000000}"#,
+        r#"{"at":0,"op":"new","task":1}"#,
+        r#"{"at":0,"op":"new","task":2}"#,
+        r#"{"at":0,"op":"pick"}"#,
+        r#"{"at":400000,"op":"block"}"#,
+        r#"{"at":400000,"op":"pick"}"#,
+        r#"{"at":1500000,"op":"tick"}"#,
+    ];
+    // It yields while it owes (1.1 ms, V = 0.75): nothing in 6.18, a request of 3 ms in 6.12. Had
+    // it yielded at 0.1 ms, with V = 0.25, it would go on to its deadline in 6.18.
+    let last = |claims: &str, lines: &[&str]| {
+        let mut reference = Reference::claiming(claims, Options::default());
+        let answers =
+            lines.iter().map(|line| reference.event(&Event::parse(line).unwrap()).unwrap());
+        answers.last().unwrap()
+    };
+    let state = |answer: &Answer| {
+        let state = answer.state(1).unwrap();
+        (state.vruntime.unwrap(), state.deadline.unwrap())
+    };
+    for (claims, resched, late, early) in [
+        ("linux-6.18-eevdf", true, (1_100_000, 1_500_000), (1_500_000, 4_500_000)),
+        ("linux-6.12-eevdf", false, (1_100_000, 4_500_000), (100_000, 4_500_000)),
+    ] {
+        assert_eq!(last(claims, &to_tick).resched, Some(resched), "{claims}");
+        let yields = r#"{"at":1500000,"op":"yield"}"#;
+        assert_eq!(state(&last(claims, &[&to_tick[..], &[yields]].concat())), late, "{claims}");
+        let yields = r#"{"at":500000,"op":"yield"}"#;
+        assert_eq!(state(&last(claims, &[&to_tick[..8], &[yields]].concat())), early, "{claims}");
+    }
+    for claims in ["linux-6.1-cfs", "linux-6.6-eevdf", "linux-6-eevdf", "o1", ""] {
+        assert!(last(claims, &to_tick[..1]).error.is_some(), "{claims}");
+    }
+}
+
+#[test]
 fn the_origin_of_virtual_time_is_the_subjects_own() {
     struct Shifted(Reference);
     impl Subject for Shifted {
