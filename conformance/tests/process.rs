@@ -81,6 +81,7 @@ fn the_c_reader_takes_the_flat_form_alone() {
         r#"{"at":0,"op":"wake","task":0}"#,
         r#"{"at":0,"op":"wake","task":}"#,
         r#"{"at":0,"op":"tock"}"#,
+        "{\"at\":0,\"op\":\"tick\"}\0",
         "",
         &long,
         r#"{"at":4611686018427387903,"op":"wake","task":1}"#,
@@ -92,10 +93,10 @@ fn the_c_reader_takes_the_flat_form_alone() {
     assert_eq!(answers.len(), lines.len(), "{out}");
     let refused = r#"{"error":"this line is no event of format 1"}"#;
     assert_eq!(answers[..2], ["{}", "{}"]);
-    assert!(answers[2..14].iter().all(|answer| *answer == refused), "{out}");
+    assert!(answers[2..15].iter().all(|answer| *answer == refused), "{out}");
     let state = r#""tasks":[{"task":1,"vruntime":0}]}"#;
-    assert_eq!(answers[14], format!("{{\"resched\":true,{state}"));
-    assert_eq!(answers[15], format!("{{\"runs\":1,{state}"));
+    assert_eq!(answers[15], format!("{{\"resched\":true,{state}"));
+    assert_eq!(answers[16], format!("{{\"runs\":1,{state}"));
 }
 
 #[test]

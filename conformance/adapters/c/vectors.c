@@ -59,7 +59,7 @@ static int span_of(const char **at, const char *name, int64_t *span)
 
 static int is_end(const char *at)
 {
-	return strcmp(at, "}\n") == 0 || strcmp(at, "}") == 0;
+	return strcmp(at, "}") == 0;
 }
 
 static int refuse(const char *why, const char *what)
@@ -184,18 +184,27 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 	}
 }
 
+/* Reads a line. One that is too long or has a zero byte becomes empty, which is no event. */
+static int read_line(char *line, size_t size)
+{
+	size_t length = 0;
+	int byte, is_bad = 0;
+
+	while ((byte = getchar()) != EOF && byte != '\n') {
+		is_bad |= byte == 0 || length + 1 == size;
+		if (!is_bad)
+			line[length++] = (char)byte;
+	}
+	line[is_bad ? 0 : length] = 0;
+	return byte != EOF || length > 0 || is_bad;
+}
+
 int vectors_main(const struct vectors_scheduler *scheduler)
 {
 	char line[512];
 	int last = 0;
 
-	while (fgets(line, sizeof line, stdin)) {
-		if (!strchr(line, '\n')) { /* too long, or the last */
-			int byte = getchar();
-
-			while (byte != '\n' && byte != EOF)
-				byte = getchar();
-		}
+	while (read_line(line, sizeof line)) {
 		if (!event(scheduler, line, &last))
 			refuse("this line is no event of format 1", "");
 		if (fflush(stdout) != 0)
