@@ -1,0 +1,181 @@
+//! Reads a vector, and refuses what is none with file, line and what to do.
+
+use crate::format::{Answer, Event, Flat, MAX_TIME, Op, not_json, within};
+use crate::header::{Header, Kind};
+use crate::ledger::Ledger;
+use crate::lines::line;
+use crate::program::{self, Action, Program};
+use crate::property::Property;
+use std::fmt;
+use std::io::BufRead;
+use std::path::Path;
+
+/// The most lines of a vector.
+const MAX_LINES: usize = 1_000_000;
+
+/// A vector.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Vector {
+    /// Its first line.
+    pub header: Header,
+    /// The others.
+    pub body: Body,
+}
+
+/// The lines after the header.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Body {
+    /// Events, in order of time.
+    History(Vec<Step>),
+    /// Tasks, at least one.
+    Scenario(Vec<Program>),
+}
+
+/// A line of a history.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// Its number in the file.
+    pub line: usize,
+    /// What the subject receives.
+    pub event: Event,
+    /// What the kernel did.
+    pub then: Answer,
+}
+
+/// A file that is no vector.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unusable {
+    /// The file.
+    pub file: String,
+    /// Its line, from 1; 0 if none is meant.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self.line {
+            0 => write!(out, "{}: {}", self.file, self.what),
+            line => write!(out, "{}:{line}: {}", self.file, self.what),
+        }
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+impl Vector {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Vector, Unusable> {
+        let file = path.display().to_string();
+        match std::fs::File::open(path) {
+            Ok(open) => Vector::parse(&file, std::io::BufReader::new(open)),
+            Err(why) => {
+                Err(Unusable { file, line: 0, what: format!("{why}; give a readable file") })
+            }
+        }
+    }
+
+    /// Reads the lines of a vector; `file` is for errors.
+    pub fn parse(file: &str, input: impl BufRead) -> Result<Vector, Unusable> {
+        let (mut line, mut input) = (0, input);
+        lines(&mut line, &mut input).map_err(|what| Unusable { file: file.into(), line, what })
+    }
+}
+
+/// Reads all lines; `number` is that of the last one read.
+fn lines(number: &mut usize, input: &mut impl BufRead) -> Result<Vector, String> {
+    let mut text = String::new();
+    *number = 1;
+    if !line(input, &mut text)? {
+        return Err("the file is empty; its first line is the header of README.md".into());
+    }
+    let header: Header = serde_json::from_str(&text)
+        .map_err(|why| format!("this is no header: {}", not_json(&why)))?;
+    header.check()?;
+    let (mut steps, mut programs, mut ledger) = (Vec::new(), Vec::new(), Ledger::default());
+    while line(input, &mut text)? {
+        *number += 1;
+        if *number > MAX_LINES {
+            return Err(format!("more than {MAX_LINES} lines; cut the vector"));
+        }
+        let mut flat: Flat = serde_json::from_str(&text).map_err(|why| not_json(&why))?;
+        match header.kind {
+            Kind::History => steps.push(step(&mut ledger, *number, &mut flat)?),
+            Kind::Scenario => programs.push(program(*number, &mut flat, &header, &programs)?),
+        }
+    }
+    match header.kind {
+        Kind::History if steps.is_empty() => Err("no event follows; add `reset`".into()),
+        Kind::History => Ok(Vector { header, body: Body::History(steps) }),
+        Kind::Scenario if programs.is_empty() => Err("no task follows; add one".into()),
+        Kind::Scenario => {
+            program::check(&programs, header.until.unwrap_or(1), header.tick.unwrap_or(1))?;
+            Ok(Vector { header, body: Body::Scenario(programs) })
+        }
+    }
+}
+
+/// A line of a history.
+fn step(ledger: &mut Ledger, line: usize, flat: &mut Flat) -> Result<Step, String> {
+    if flat.begin.is_some() || flat.program.is_some() {
+        return Err("`begin` and `program` are of scenarios; remove them".into());
+    }
+    let event = flat.event()?;
+    let then = flat.then.take().unwrap_or_default();
+    then.check()?;
+    if then.error.is_some() {
+        return Err("a kernel has no `error`; remove it".into());
+    }
+    if then.runs.is_some() && event.op != Op::Pick {
+        return Err("`runs` is of `pick`; remove it".into());
+    }
+    if then.resched.is_some() && !event.op.may_resched() {
+        return Err(format!("`{}` has no `resched`; remove it", event.op.name()));
+    }
+    ledger.apply(&event, then.runs)?;
+    match then.tasks.iter().find(|state| !ledger.knows(state.task)) {
+        Some(state) => Err(format!("task {} is unknown; declare it with `task`", state.task)),
+        None => Ok(Step { line, event, then }),
+    }
+}
+
+/// A task of a scenario.
+fn program(
+    line: usize,
+    flat: &mut Flat,
+    header: &Header,
+    others: &[Program],
+) -> Result<Program, String> {
+    if flat.then.is_some() {
+        return Err("`then` is of histories; remove it".into());
+    }
+    let Event { at: 0, op: Op::Task { task, weight, slice, vruntime } } = flat.event()? else {
+        return Err("a scenario has only `task` lines, at 0; remove this".into());
+    };
+    if others.iter().any(|other| other.task == task) {
+        return Err(format!("task {task} exists; give each task one line"));
+    }
+    let begin = flat.begin.ok_or("`begin` is missing; add it")?;
+    within("begin", begin, 0, MAX_TIME)?;
+    let actions = flat.program.take().ok_or("`program` is missing; add it")?;
+    let actions: Vec<Action> = actions
+        .iter()
+        .map(|(name, number)| Action::read(name, *number))
+        .collect::<Result<_, _>>()?;
+    if !actions.iter().any(|action| matches!(action, Action::Run(_))) {
+        return Err("the program runs never; add [\"run\",ns]".into());
+    }
+    let is_fluid = actions.iter().all(|action| !matches!(action, Action::Yield));
+    if let Some(name) = header
+        .properties
+        .iter()
+        .find(|name| [Property::LagBound, Property::Share].contains(name) && !is_fluid)
+    {
+        return Err(format!(
+            "a task that yields gives up its share, so `{}` says nothing; do not claim it",
+            name.name()
+        ));
+    }
+    Ok(Program { line, task, weight, slice, vruntime, begin, actions })
+}
