@@ -139,6 +139,8 @@ int main(void)
         struct peer_event event;
         struct peer_answer answer = {.runs = -1, .resched = -1};
         const char *wrong = strchr(line, '\n') == NULL && !feof(stdin) ? "a line is too long" : peer_parse(line, &event);
+        while (strchr(line, '\n') == NULL && fgets(line, sizeof line, stdin))
+            ;
         if (wrong)
             refused = wrong;
         else if (strcmp(event.op, "reset") == 0)
