@@ -12,7 +12,11 @@ pub struct Event {
 
 impl Event {
     pub fn read(line: &str) -> Result<Self, String> {
-        let members = line.trim().strip_prefix('{').and_then(|line| line.strip_suffix('}')).ok_or("an event is an object")?;
+        let members = line
+            .trim()
+            .strip_prefix('{')
+            .and_then(|line| line.strip_suffix('}'))
+            .ok_or("an event is an object")?;
         let mut event = Self::default();
         for member in members.split(',') {
             let (name, value) = member.split_once(':').ok_or("a member has a name and a value")?;
@@ -20,7 +24,12 @@ impl Event {
             let number = || value.parse::<i64>().map_err(|_| format!("{name} is not an integer"));
             match name {
                 "op" => event.op = value.trim_matches('"').to_string(),
-                "at" => event.at = u64::try_from(number()?).ok().filter(|&at| at < 1 << 52).ok_or("the time is out of range: 0 to 2^52 ns")?,
+                "at" => {
+                    event.at = u64::try_from(number()?)
+                        .ok()
+                        .filter(|&at| at < 1 << 52)
+                        .ok_or("the time is out of range: 0 to 2^52 ns")?
+                }
                 "task" => event.task = number()?,
                 "weight" => event.weight = number()?,
                 "vruntime" => event.vruntime = number()?,

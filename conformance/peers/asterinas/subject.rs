@@ -85,20 +85,24 @@ use self::{
 
 /// `sched_prio_to_weight` of Linux, from nice -20.
 const WEIGHTS: [i64; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172,
-    137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
+    70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
 fn main() {
     let mut subject: Result<Subject, String> = Err("the first event is not reset".into());
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
-        let answer = line.map_err(|error| error.to_string()).and_then(|line| Event::read(&line)).and_then(|event| {
-            if event.op == "reset" {
-                subject = Ok(Subject::new());
-            }
-            subject.as_mut().map_err(|error| error.clone())?.does(&event)
-        });
+        let answer = line
+            .map_err(|error| error.to_string())
+            .and_then(|line| Event::read(&line))
+            .and_then(|event| {
+                if event.op == "reset" {
+                    subject = Ok(Subject::new());
+                }
+                subject.as_mut().map_err(|error| error.clone())?.does(&event)
+            });
         let written = match answer {
             Ok(answer) => writeln!(out, "{{{answer}}}"),
             Err(error) => {
@@ -126,7 +130,12 @@ struct Subject {
 impl Subject {
     fn new() -> Self {
         ostd::NOW.store(0, Ordering::Relaxed);
-        let subject = Self { scheduler: ClassScheduler::new(), tasks: BTreeMap::new(), ready: Vec::new(), keeps: false };
+        let subject = Self {
+            scheduler: ClassScheduler::new(),
+            tasks: BTreeMap::new(),
+            ready: Vec::new(),
+            keeps: false,
+        };
         let _ = subject.scheduler.enqueue(task(0, SchedPolicy::Idle), EnqueueFlags::Spawn);
         subject.with(|queue| {
             queue.try_pick_next();
@@ -141,17 +150,27 @@ impl Subject {
             "reset" => Ok(String::new()),
             "task" => {
                 if event.vruntime > 0 {
-                    return Err("Asterinas has no way to set a task's vruntime, and a new one has 0".into());
+                    return Err(
+                        "Asterinas has no way to set a task's vruntime, and a new one has 0".into(),
+                    );
                 }
                 if event.task < 1 || self.tasks.contains_key(&event.task) {
                     return Err("a task has a number of its own, from 1".into());
                 }
-                self.tasks.insert(event.task, task(event.task as u64, SchedPolicy::Fair(nice(event.weight)?)));
+                self.tasks.insert(
+                    event.task,
+                    task(event.task as u64, SchedPolicy::Fair(nice(event.weight)?)),
+                );
                 Ok(String::new())
             }
             "wake" | "new" => {
-                let task = self.tasks.get(&event.task).filter(|_| !self.ready.contains(&event.task)).ok_or("a task that wakes exists and sleeps")?;
-                let flags = if event.op == "new" { EnqueueFlags::Spawn } else { EnqueueFlags::Wake };
+                let task = self
+                    .tasks
+                    .get(&event.task)
+                    .filter(|_| !self.ready.contains(&event.task))
+                    .ok_or("a task that wakes exists and sleeps")?;
+                let flags =
+                    if event.op == "new" { EnqueueFlags::Spawn } else { EnqueueFlags::Wake };
                 let resched = self.scheduler.enqueue(task.clone(), flags).is_some();
                 self.ready.push(event.task);
                 Ok(format!("\"resched\":{resched}"))
@@ -207,13 +226,23 @@ impl Subject {
 
     /// The vruntimes of the tasks in the queue; the running one's is that of the last update.
     fn states(&self) -> String {
-        let states: Vec<String> = self.ready.iter().map(|number| format!("{{\"task\":{number},\"vruntime\":{}}}", vruntime(&self.tasks[number]))).collect();
+        let states: Vec<String> = self
+            .ready
+            .iter()
+            .map(|number| {
+                format!("{{\"task\":{number},\"vruntime\":{}}}", vruntime(&self.tasks[number]))
+            })
+            .collect();
         format!("\"tasks\":[{}]", states.join(","))
     }
 }
 
 fn task(number: u64, policy: SchedPolicy) -> Arc<Task> {
-    let thread = Arc::new(Thread { number, attr: SchedAttr::new(policy), affinity: Affinity(Mutex::new(CpuSet)) });
+    let thread = Arc::new(Thread {
+        number,
+        attr: SchedAttr::new(policy),
+        affinity: Affinity(Mutex::new(CpuSet)),
+    });
     Arc::new(Task { schedule_info: TaskScheduleInfo::default(), data: Box::new(thread) })
 }
 
@@ -222,7 +251,10 @@ fn thread(task: &Task) -> &Thread {
 }
 
 fn nice(weight: i64) -> Result<Nice, String> {
-    let index = WEIGHTS.iter().position(|&of| of == weight).ok_or("Asterinas has only the weights of nice values")?;
+    let index = WEIGHTS
+        .iter()
+        .position(|&of| of == weight)
+        .ok_or("Asterinas has only the weights of nice values")?;
     Ok(Nice::new(NiceValue::new(index as i8 - 20)))
 }
 
@@ -230,5 +262,9 @@ fn nice(weight: i64) -> Result<Nice, String> {
 fn vruntime(task: &Task) -> u64 {
     let text = format!("{:?}", thread(task).attr);
     let digits = text.rsplit_once("vruntime: ").map_or("", |(_, rest)| rest);
-    digits.split(|byte: char| !byte.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).expect("FairAttr shows its vruntime")
+    digits
+        .split(|byte: char| !byte.is_ascii_digit())
+        .next()
+        .and_then(|digits| digits.parse().ok())
+        .expect("FairAttr shows its vruntime")
 }

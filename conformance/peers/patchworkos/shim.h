@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* The C library has a function of this name too. */
+#define sched_yield patchworkos_sched_yield
+
 typedef __int128_t int128_t;
 #define clock_t uint64_t
 
