@@ -6,17 +6,20 @@ import struct
 import subprocess
 
 
+PACKERS = [("zstd", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ\0"), ("gzip", b"\x1f\x8b\x08"), ("lz4", b"\x02!L\x18")]
+
+
 def unpacked(image):
     """The ELF file inside the bzImage at the path `image`."""
     data = open(image, "rb").read()
-    for command, magic in (("zstd", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ\0"), ("gzip", b"\x1f\x8b\x08")):
+    for command, magic in PACKERS:
         at = -1
         while (at := data.find(magic, at + 1)) >= 0:
             # What follows the compressed part is no error: the tools write before they complain.
             out = subprocess.run([command, "-dc"], input=data[at:], capture_output=True).stdout
             if out.startswith(b"\x7fELF"):
                 return out
-    raise SystemExit(f"{image} holds no kernel packed by zstd, xz or gzip: give the path of a bzImage")
+    raise SystemExit(f"{image} holds no kernel packed by zstd, xz, gzip or lz4: give the path of a bzImage")
 
 
 def section(elf, name):

@@ -29,8 +29,7 @@ import gdb
 
 HERE = Path(__file__).parent
 BEGINS, ENDS = 0x5CED1AB, 0x5CED1AC
-MOST_EVENTS = 160
-DEBUG=1; T0=time.time()
+MOST_EVENTS = 100
 # Each with the names that it had in one kernel or another.
 FUNCTIONS = {
     "join": ["enqueue_task_fair"],
@@ -40,8 +39,6 @@ FUNCTIONS = {
     "pick": ["pick_next_task_fair", "pick_task_fair"],
     "preempt": ["check_preempt_wakeup_fair", "check_preempt_wakeup", "wakeup_preempt_fair"],
     "new": ["wake_up_new_task"],
-    "nice": ["set_user_nice"],
-    "attributes": ["__sched_setscheduler"],
     "resched": ["resched_curr"],
     "lazily": ["resched_curr_lazy"],
     "other": ["put_prev_task_rt", "set_next_task_rt", "set_next_task_stop"],
@@ -115,7 +112,7 @@ class Reader:
         self.entity, self.size = offset("task_struct", "se"), kernel.types.size("sched_entity")
         self.queue = offset("rq", "cfs")
         self.is_eevdf = offset("sched_entity", "deadline") is not None
-        names = ["vruntime", "deadline", "slice", "on_rq", "sched_delayed", "custom_slice", "load.weight"]
+        names = ["vruntime", "deadline", "slice", "on_rq", "sched_delayed", "custom_slice", "vlag", "load.weight"]
         self.members = {name: offset("sched_entity", name) for name in names}
         self.on_rq = "<I" if self.members["sched_delayed"] is None else "<B"
         base = offset("cfs_rq", "zero_vruntime")
@@ -125,13 +122,12 @@ class Reader:
 
     def rq(self, rq):
         """Its clock, its current task, the number of entities on its fair queue, and the base."""
-        members = [self.offset("rq", name) for name in ("clock_task", "curr", "idle")]
-        first, last = min(members), max(members) + 8
-        ours, queue = self.guest.read(rq + first, last - first), self.guest.read(rq + self.queue, 128)
+        queue = self.guest.read(rq + self.queue, 256)
 
         def member(at, form="<Q"):
-            data, at = (queue, at - self.queue) if at - self.queue in range(128) else (ours, at - first)
-            return struct.unpack_from(form, data, at)[0]
+            if 0 <= at - self.queue < 248:
+                return struct.unpack_from(form, queue, at - self.queue)[0]
+            return self.guest.number(rq + at, form)
 
         count = self.offset("cfs_rq", "nr_queued")
         count = self.offset("cfs_rq", "nr_running") if count is None else count
@@ -181,7 +177,7 @@ class Period:
             vruntime = 0 if is_new or read["deadline"] else signed(read["vruntime"] - self.base)
             self.known[number] = {
                 "at": 0, "op": "task", "task": number, "weight": self.weights[task],
-                "slice": self.slices[task], "vruntime": vruntime,
+                "slice": self.slices[task], "vruntime": vruntime, "lag": 0 if is_new else signed(read["vlag"]),
             }  # fmt: skip
         return self.tasks[task]
 
@@ -192,17 +188,20 @@ class Capture:
     def __init__(self, kernel, scenario):
         self.kernel, self.scenario = kernel, scenario
         self.periods, self.period, self.open, self.outer = [], None, None, None
-        self.pending, self.is_new, self.checked = False, False, 0
+        self.pending, self.is_new, self.saved, self.checked = False, False, None, 0
 
     def run(self):
         process = self.kernel.guest(self.scenario, stopped=True)
         try:
             path = self.kernel.work / "gdb"
-            while not path.exists():
-                time.sleep(0.01)
+            self.guest = None
+            while self.guest is None:
                 if process.poll() is not None:
                     raise SystemExit("the emulator has ended at once")
-            self.guest = gdb.Guest(path)
+                try:
+                    self.guest = gdb.Guest(path)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    time.sleep(0.01)
             self.reader = Reader(self.kernel, self.guest)
             self.follow()
         except gdb.Ended:
@@ -211,7 +210,6 @@ class Capture:
             process.kill()
             process.wait()
             (self.kernel.work / "gdb").unlink(missing_ok=True)
-        return self.periods
 
     def follow(self):
         guest, at = self.guest, {}
@@ -228,7 +226,6 @@ class Capture:
         while True:
             registers = guest.go_on()
             what = at[guest.here]
-            if DEBUG: print(f"{time.time()-T0:.2f}", what, hex(registers[gdb.RDI]), file=sys.stderr)
             if what == "prctl":
                 if guest.number(registers[gdb.RDI] + 14 * 8) == ENDS:
                     return
@@ -245,9 +242,7 @@ class Capture:
         """Runs the guest to the end of the function in which it stands."""
         guest = self.guest
         top, rq, task = registers[gdb.RSP], registers[gdb.RDI], registers[gdb.RSI]
-        if what in ("nice", "attributes"):
-            task, rq = rq, None
-        before = None if rq is None else (self.reader.rq(rq), self.reader.task(task) if what == "join" else None)
+        before = self.reader.rq(rq), self.reader.task(task) if what == "join" else None
         if what in ("join", "leave", "tick", "yield", "pick"):
             self.close()
         back = guest.number(top)
@@ -257,7 +252,6 @@ class Capture:
             registers = guest.go_on()
             if guest.here == back and registers[gdb.RSP] == top + 8:
                 break
-            if DEBUG and len(inner) < 4: print("   in", hex(guest.here), hex(registers[gdb.RSP]), hex(top), hex(back), file=sys.stderr)
             if guest.here != back:
                 inner.append(guest.here)
         guest.pass_by(back)
@@ -288,11 +282,18 @@ class Capture:
         event = {"at": state["clock"] - self.period.began, "op": op, **members, "then": {}}
         if op in ("wake", "new", "tick", "weight", "slice") and not was:
             event["then"]["resched"] = self.pending
-        event["then"]["tasks"] = self.tasks(state)
+        self.note_tasks(event, state)
         self.period.events.append(event)
         self.open = event
         if len(self.period.events) >= MOST_EVENTS and op != "pick":
             self.cut()
+
+    def note_tasks(self, event, state):
+        """Notes the state of all tasks, if the running one has been charged for the time until now."""
+        tasks, running = self.tasks(state), state["running"]
+        event["then"].pop("tasks", None)
+        if not running or self.guest.number(running + self.reader.offset("sched_entity", "exec_start")) == state["clock"]:
+            event["then"]["tasks"] = tasks
 
     def tasks(self, state):
         period, reads = self.period, {}
@@ -323,7 +324,8 @@ class Capture:
             sum(read["weight"] * signed(read["vruntime"] - state["base"]) for read in tree),
             sum(read["weight"] for read in tree),
         ]
-        if ours != state["sums"]:
+        # Linux 7 keeps weights in full resolution.
+        if state["sums"] not in (ours, [1024 * each for each in ours]):
             print(f"read {ours}, the kernel says {state['sums']}: {reads}", file=sys.stderr)
             raise SystemExit(4)
         self.checked += 1
@@ -331,13 +333,16 @@ class Capture:
     def did_join(self, rq, task, before, _result, was):
         state, read = before
         is_new, self.is_new = self.is_new, False
-        if state["count"] == 0:
+        if state["count"] == 0 and not self.saved:
             self.cut()
             if state["curr"] == state["idle"]:
                 self.period = Period(self.reader.rq(rq)["clock"], state["base"])
                 self.period.pid = task
         if self.period is None:
             return
+        saved, self.saved = self.saved, None
+        if saved:
+            return self.changed(rq, task, was) if saved == task else self.cut()
         if read["on_rq"] and not read["sched_delayed"]:
             return self.cut()
         if is_new and not self.reader.is_eevdf:
@@ -350,14 +355,15 @@ class Capture:
         if self.open and self.open["op"] in ("wake", "new"):
             if self.pending and not was:
                 self.open["then"]["resched"] = True
-            self.open["then"]["tasks"] = self.tasks(self.reader.rq(rq))
+            self.note_tasks(self.open, self.reader.rq(rq))
 
     def did_leave(self, rq, task, before, _result, was):
         if self.period is None:
             return
         state = self.reader.state(task)
         if task != before[0]["curr"] or not state:
-            return self.cut()
+            self.saved = task  # its attributes change, and it joins again at once
+            return
         self.event(rq, "exit" if state & 0x80 else "block", was)
 
     def did_tick(self, rq, _task, _before, _result, was):
@@ -381,28 +387,16 @@ class Capture:
         elif len(self.period.events) >= MOST_EVENTS:
             self.cut()
 
-    def did_nice(self, _rq, task, _before, _result, was):
-        self.changed(task, was)
-
-    def did_attributes(self, _rq, task, _before, _result, was):
-        self.changed(task, was)
-
-    def changed(self, task, was):
-        if self.period is None or task not in self.period.tasks:
-            return
-        read, rq = self.reader.task(task), self.guest.number(task + self.reader.entity + self.cfs_rq())
-        rq -= self.reader.queue
-        number = self.period.tasks[task]
+    def changed(self, rq, task, was):
+        read, number = self.reader.task(task), self.period.tasks[task]
         given = read["slice"] if read["custom_slice"] else self.slice
-        if given != self.period.slices[task]:
-            self.period.slices[task] = given
-            self.event(rq, "slice", was, task=number, slice=given)
-        if self.period and read["weight"] != self.period.weights[task]:
-            self.period.weights[task] = read["weight"]
-            self.event(rq, "weight", was, task=number, weight=read["weight"])
-
-    def cfs_rq(self):
-        return self.reader.offset("sched_entity", "cfs_rq")
+        new = {"slice": given, "weight": read["weight"]}
+        old = {"slice": self.period.slices[task], "weight": self.period.weights[task]}
+        different = [name for name in new if new[name] != old[name]]
+        if len(different) != 1:
+            return self.cut()
+        self.period.slices[task], self.period.weights[task] = new["slice"], new["weight"]
+        self.event(rq, different[0], was, task=number, **{different[0]: new[different[0]]})
 
 
 def properties(events, is_eevdf):
@@ -412,9 +406,21 @@ def properties(events, is_eevdf):
     if is_eevdf:
         found += ["mean", "eligible", "deadline"]
     found += [op for op in ("new", "tick", "yield", "weight", "slice") if op in ops]
-    if any(event["op"] == "wake" and len(event["then"]["tasks"]) > 1 for event in events):
+    if any(event["op"] == "wake" and len(event["then"].get("tasks", ())) > 1 for event in events):
         found += ["place", "preempt"]
+    if is_eevdf and stays(events):
+        found += ["delay"]
     return found
+
+
+def stays(events):
+    """Whether a task sleeps and is in the queue all the same."""
+    runs = 0
+    for event in events:
+        runs = event["then"].get("runs", runs)
+        if event["op"] == "block" and any(row["task"] == runs for row in event["then"].get("tasks", ())):
+            return True
+    return False
 
 
 def main():
@@ -422,8 +428,8 @@ def main():
     parser.add_argument("kernel")
     parser.add_argument("name")
     parser.add_argument("scenarios", nargs="*", type=Path)
-    parser.add_argument("-o", default=HERE.parent / "vectors", type=Path)
-    given = parser.parse_args()
+    parser.add_argument("-o", metavar="DIR", default=HERE.parent / "vectors", type=Path)
+    given = parser.parse_intermixed_args()
     for program, package in (("qemu-system-x86_64", "qemu-system-x86"), ("cpio", "cpio"), ("gcc", "gcc")):
         shutil.which(program) or missing(f"{program} is missing; install it with: apt-get install {package}")
     given.scenarios = given.scenarios or sorted((HERE / "scenarios").glob("*.txt"))
@@ -431,15 +437,13 @@ def main():
         kernel = Kernel(given.kernel, Path(work))
         for scenario in given.scenarios:
             capture = Capture(kernel, scenario.read_text())
-            periods = capture.run()
-            for period in periods:
-                print(scenario.stem, len(period.events), len(period.tasks), file=sys.stderr)
+            capture.run()
             write(kernel, given, scenario, capture)
 
 
 def write(kernel, given, scenario, capture):
     """The longest busy period of the scenario."""
-    period = max(capture.periods, key=lambda period: (len(period.tasks), len(period.events)))
+    period = max(capture.periods, key=lambda period: len(period.events))
     is_eevdf = capture.reader.is_eevdf
     header = {
         "format": 1,

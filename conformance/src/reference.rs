@@ -359,7 +359,7 @@ impl Subject for Reference {
             Op::Reset { tick, slice } => {
                 *self = Reference { tick, slice, ..Reference::new(self.options) };
             }
-            Op::Task { task: number, weight, slice, .. } => {
+            Op::Task { task: number, weight, slice, lag, .. } => {
                 let slice = match self.options.fault {
                     Some(Property::Slice) => self.slice,
                     Some(Property::LagBound) => slice.saturating_mul(16),
@@ -371,7 +371,7 @@ impl Subject for Reference {
                     slice,
                     vruntime: 0,
                     deadline: 0,
-                    lag: 0,
+                    lag: i128::from(lag),
                     life: Life::Away,
                     protected: 0,
                     since: 0,
