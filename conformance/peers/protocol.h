@@ -14,7 +14,7 @@
 
 struct peer_event {
     char op[16];
-    int64_t at, task, weight, slice, vruntime, tick;
+    int64_t at, task, weight, slice, vruntime, lag, tick;
 };
 
 /* What the subject says of an event; -1 says nothing. */
@@ -54,7 +54,7 @@ static const char *peer_parse(const char *text, struct peer_event *event)
 {
     memset(event, 0, sizeof *event);
     struct { const char *name; int64_t *value; } members[] = {
-        {"at", &event->at}, {"task", &event->task}, {"weight", &event->weight}, {"slice", &event->slice}, {"vruntime", &event->vruntime}, {"tick", &event->tick},
+        {"at", &event->at}, {"task", &event->task}, {"weight", &event->weight}, {"slice", &event->slice}, {"vruntime", &event->vruntime}, {"lag", &event->lag}, {"tick", &event->tick},
     };
     peer_skip(&text);
     if (*text++ != '{')

@@ -3,22 +3,22 @@
 use crate::format::{Answer, Event, State};
 use crate::history::{Member, STATES, own_task, property_of};
 use crate::ledger::Ledger;
-use crate::outcome::Verdict;
 use crate::play::play;
 use crate::property::Property;
+use crate::queue::Options;
 use crate::read::{Body, Step, Vector};
-use crate::reference::{Options, Reference};
+use crate::reference::Reference;
 use crate::subject::{Broken, Subject};
 
 /// How many expectations of a property are changed in a vector, at most, spread over its length.
-const MOST: usize = 24;
+const MOST: usize = 8;
 
 /// A subject that says what a history says: it agrees.
-struct Echo(std::vec::IntoIter<Answer>);
+struct Echo<'a>(std::slice::Iter<'a, Answer>);
 
-impl Subject for Echo {
+impl Subject for Echo<'_> {
     fn event(&mut self, _: &Event) -> Result<Answer, Broken> {
-        self.0.next().ok_or_else(|| Broken("the history is over".into()))
+        self.0.next().cloned().ok_or_else(|| Broken("the history is over".into()))
     }
 }
 
@@ -43,7 +43,7 @@ pub fn changed_expectations(vector: &Vector) -> (usize, Vec<String>) {
     let answers: Vec<Answer> = steps.iter().map(|step| step.then.clone()).collect();
     let name = &vector.header.name;
     let mut lies = Vec::new();
-    if !play(vector, &mut Echo(answers.clone().into_iter())).agrees() {
+    if !play(vector, &mut Echo(answers.iter())).agrees() {
         lies.push(format!("{name}: a subject that repeats this history does not agree"));
     }
     let (places, mut changed, mut found) = (places(vector, steps), vector.clone(), 0);
@@ -54,7 +54,7 @@ pub fn changed_expectations(vector: &Vector) -> (usize, Vec<String>) {
             let Body::History(steps) = &mut changed.body else { break };
             let (line, unchanged) = (steps[place.step].line, steps[place.step].then.clone());
             change(&mut steps[place.step].then, place, vector.header.tolerance);
-            let outcome = play(&changed, &mut Echo(answers.clone().into_iter()));
+            let outcome = play(&changed, &mut Echo(answers.iter()));
             let Body::History(steps) = &mut changed.body else { break };
             steps[place.step].then = unchanged;
             match outcome.difference() {
@@ -148,19 +148,35 @@ fn change(then: &mut Answer, place: &Place, tolerance: i64) {
     }
 }
 
-/// For each property: the first vector that claims it, with which the reference agrees, and in
-/// which it does not with the fault of that property. Or none.
-pub fn faults(vectors: &[Vector]) -> Vec<(Property, Option<String>)> {
-    let sound: Vec<&Vector> =
-        vectors.iter().filter(|vector| play(vector, &mut Reference::default()).agrees()).collect();
+/// A vector that finds a fault.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// At which property it differs.
+    pub at: Property,
+}
+
+/// For each property: a vector that claims it, with which the reference agrees, and in which it
+/// does not with the fault of that property. One that differs at just this property is preferred.
+pub fn faults(vectors: &[Vector]) -> Vec<(Property, Option<Found>)> {
+    let agrees = |vector: &&Vector| play(vector, &mut reference(vector, None)).agrees();
+    let sound: Vec<&Vector> = vectors.iter().filter(agrees).collect();
     let find = |property: Property| {
-        let options = Options { fault: Some(property), ..Options::default() };
-        let claims = |vector: &&&Vector| vector.header.properties.contains(&property);
-        let found = sound.iter().filter(claims).find(|vector| {
-            let outcome = play(vector, &mut Reference::new(options));
-            matches!(outcome.verdict, Verdict::Differ(_))
-        });
-        (property, found.map(|vector| vector.header.name.clone()))
+        let claims = sound.iter().filter(|vector| vector.header.properties.contains(&property));
+        let mut first = None;
+        for vector in claims {
+            let outcome = play(vector, &mut reference(vector, Some(property)));
+            if let Some(difference) = outcome.difference() {
+                let (name, at) = (vector.header.name.clone(), difference.property);
+                let found = Found { name, at };
+                if at == property {
+                    return (property, Some(found));
+                }
+                first = first.or(Some(found));
+            }
+        }
+        (property, first)
     };
     Property::ALL.into_iter().map(find).collect()
 }
@@ -170,7 +186,7 @@ pub fn missed(vector: &Vector) -> Option<String> {
     let Some(changed) = vector.header.canary else {
         return Some("the header has no `canary`; say where the change is".into());
     };
-    let outcome = play(vector, &mut Reference::default());
+    let outcome = play(vector, &mut reference(vector, None));
     let at = outcome.difference().map(|at| (at.line, at.property));
     match at == Some((changed.line, changed.property)) {
         true => None,
@@ -181,4 +197,9 @@ pub fn missed(vector: &Vector) -> Option<String> {
             outcome.verdict
         )),
     }
+}
+
+/// The reference that `vector` means, with a fault.
+fn reference(vector: &Vector, fault: Option<Property>) -> Reference {
+    Reference::claiming(&vector.header.claims, Options { fault, ..Options::default() })
 }

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use vectors::{
-    Options, Outcome, Process, Property, Reference, Subject, Vector, Verdict, canaries, play,
-};
+use vectors::{Options, Outcome, Process, Property, Reference, Vector, Verdict, canaries, play};
 
 const USAGE: &str = "\
 Plays vectors for fair schedulers to a subject, and says where it differs.
@@ -166,8 +164,7 @@ fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, 
             }
             None => {
                 let options = Options { fault: arguments.fault, ..Options::default() };
-                let mut reference: Box<dyn Subject> = Box::new(Reference::new(options));
-                play(vector, &mut *reference)
+                play(vector, &mut Reference::claiming(&vector.header.claims, options))
             }
         };
         match outcome.verdict {
@@ -267,7 +264,9 @@ fn test_the_tests(vectors: Vec<(PathBuf, Vector)>) -> Result<u8, Failure> {
     for (property, vector) in canaries::faults(&sound) {
         let (name, fault) = (property.name(), property.fault());
         match vector {
-            Some(vector) => print(&format!("{name:10} found by {vector}\n"))?,
+            Some(canaries::Found { name: vector, at }) => {
+                print(&format!("{name:10} found by {vector}, at {}\n", at.name()))?;
+            }
             None => lies.push(format!("no vector finds a reference that {fault} ({name})")),
         }
     }

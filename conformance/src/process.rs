@@ -63,6 +63,11 @@ impl Process {
         Ok(Process { child, events: Some(events), answers, deadline })
     }
 
+    /// Its id, as the system has it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How the process has ended, if it does so soon.
     fn end(&mut self) -> String {
         let until = Instant::now() + Duration::from_secs(1).min(self.deadline);

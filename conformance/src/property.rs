@@ -92,7 +92,7 @@ impl Property {
             Property::Weight => ("weight", "changes a weight and neither lag nor deadline"),
             Property::Slice => ("slice", "gives each task the default request"),
             Property::Conserve => ("conserve", "idles at each eighth pick"),
-            Property::LagBound => ("lag-bound", "makes each request sixteen times as long"),
+            Property::LagBound => ("lag-bound", "makes each request four times as long"),
             Property::Share => ("share", "charges tasks of odd numbers half"),
         }
     }

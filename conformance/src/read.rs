@@ -101,7 +101,12 @@ fn lines(number: &mut usize, input: &mut impl BufRead) -> Result<Vector, String>
         }
         let mut flat: Flat = serde_json::from_str(&text).map_err(|why| not_json(&why))?;
         match header.kind {
-            Kind::History => steps.push(step(&mut ledger, *number, &mut flat)?),
+            Kind::History => {
+                if steps.last().is_some_and(|last: &Step| last.then.runs == Some(0)) {
+                    return Err("the history is over when nobody runs; cut it there".into());
+                }
+                steps.push(step(&mut ledger, *number, &mut flat)?);
+            }
             Kind::Scenario => programs.push(program(*number, &mut flat, &header, &programs)?),
         }
     }

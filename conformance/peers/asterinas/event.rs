@@ -8,6 +8,7 @@ pub struct Event {
     pub task: i64,
     pub weight: i64,
     pub vruntime: i64,
+    pub lag: i64,
 }
 
 impl Event {
@@ -33,6 +34,7 @@ impl Event {
                 "task" => event.task = number()?,
                 "weight" => event.weight = number()?,
                 "vruntime" => event.vruntime = number()?,
+                "lag" => event.lag = number()?,
                 "tick" | "slice" => drop(number()?),
                 _ => return Err("an event has an unknown member".into()),
             }
