@@ -27,7 +27,7 @@ pub enum Op {
     /// Forget everything.
     Reset { tick: i64, slice: i64 },
     /// A task exists and sleeps.
-    Task { task: u32, weight: u32, slice: i64, vruntime: i64 },
+    Task { task: u32, weight: u32, slice: i64, vruntime: i64, lag: i64 },
     /// A task wakes.
     Wake { task: u32 },
     /// A task joins for the first time.
@@ -93,9 +93,9 @@ impl Event {
         let Event { at, op } = self;
         let rest = match op {
             Op::Reset { tick, slice } => format!(r#","tick":{tick},"slice":{slice}"#),
-            Op::Task { task, weight, slice, vruntime } => {
-                format!(r#","task":{task},"weight":{weight},"slice":{slice},"vruntime":{vruntime}"#)
-            }
+            Op::Task { task, weight, slice, vruntime, lag } => format!(
+                r#","task":{task},"weight":{weight},"slice":{slice},"vruntime":{vruntime},"lag":{lag}"#
+            ),
             Op::Wake { task } | Op::New { task } => format!(r#","task":{task}"#),
             Op::Weight { task, weight } => format!(r#","task":{task},"weight":{weight}"#),
             Op::Slice { task, slice } => format!(r#","task":{task},"slice":{slice}"#),
@@ -195,6 +195,7 @@ pub(crate) struct Flat {
     weight: Option<i64>,
     slice: Option<i64>,
     vruntime: Option<i64>,
+    lag: Option<i64>,
     tick: Option<i64>,
     /// In a history: what the kernel did.
     pub then: Option<Answer>,
@@ -219,10 +220,8 @@ impl Flat {
                 task: self.task()?,
                 weight: self.weight()?,
                 slice: take("slice", &mut self.slice, 1, MAX_SPAN)?,
-                vruntime: match self.vruntime {
-                    None => 0,
-                    Some(_) => take("vruntime", &mut self.vruntime, -MAX_TIME, MAX_TIME)?,
-                },
+                vruntime: or_zero("vruntime", &mut self.vruntime)?,
+                lag: or_zero("lag", &mut self.lag)?,
             },
             "wake" => Op::Wake { task: self.task()? },
             "new" => Op::New { task: self.task()? },
@@ -246,6 +245,7 @@ impl Flat {
             ("weight", self.weight),
             ("slice", self.slice),
             ("vruntime", self.vruntime),
+            ("lag", self.lag),
             ("tick", self.tick),
         ];
         match left.iter().find(|(_, value)| value.is_some()) {
@@ -261,6 +261,11 @@ impl Flat {
     fn weight(&mut self) -> Result<u32, String> {
         Ok(take("weight", &mut self.weight, 1, i64::from(MAX_WEIGHT))? as u32)
     }
+}
+
+/// A virtual time that may be missing, and is 0 then.
+fn or_zero(name: &str, value: &mut Option<i64>) -> Result<i64, String> {
+    value.is_some().then(|| take(name, value, -MAX_TIME, MAX_TIME)).unwrap_or(Ok(0))
 }
 
 /// Takes a member that must be there.
@@ -293,7 +298,7 @@ mod tests {
     fn an_event_is_the_flat_line_of_the_readme() {
         let lines = [
             r#"{"at":0,"op":"reset","tick":4000000,"slice":700000}"#,
-            r#"{"at":0,"op":"task","task":1,"weight":1024,"slice":700000,"vruntime":-5}"#,
+            r#"{"at":0,"op":"task","task":1,"weight":1024,"slice":700000,"vruntime":-5,"lag":7}"#,
             r#"{"at":1,"op":"wake","task":1}"#,
             r#"{"at":1,"op":"new","task":2}"#,
             r#"{"at":2,"op":"tick"}"#,

@@ -45,6 +45,8 @@ pub struct Program {
     pub slice: i64,
     /// Its virtual run time at the beginning, for CFS.
     pub vruntime: i64,
+    /// The lag that it keeps from before, in virtual ns.
+    pub lag: i64,
     /// When it joins, in ns.
     pub begin: i64,
     /// What it does, again and again. There is a [`Run`](Action::Run) among it.

@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// A task that is away.
-    pub fn declare(&mut self, number: u32, weight: u32, slice: i64) {
+    pub fn declare(&mut self, number: u32, weight: u32, slice: i64, lag: i64) {
         let (life, protected) = (Life::Away, 0);
         let new = Task {
             number,
@@ -97,7 +97,7 @@ impl Queue {
             slice,
             vruntime: 0,
             deadline: 0,
-            lag: 0,
+            lag: i128::from(lag),
             life,
             protected,
             since: 0,

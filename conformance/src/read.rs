@@ -155,7 +155,7 @@ fn program(
     if flat.then.is_some() {
         return Err("`then` is of histories; remove it".into());
     }
-    let Event { at: 0, op: Op::Task { task, weight, slice, vruntime } } = flat.event()? else {
+    let Event { at: 0, op: Op::Task { task, weight, slice, vruntime, lag } } = flat.event()? else {
         return Err("a scenario has only `task` lines, at 0; remove this".into());
     };
     if others.iter().any(|other| other.task == task) {
@@ -182,5 +182,5 @@ fn program(
             name.name()
         ));
     }
-    Ok(Program { line, task, weight, slice, vruntime, begin, actions })
+    Ok(Program { line, task, weight, slice, vruntime, lag, begin, actions })
 }

@@ -200,13 +200,13 @@ impl Subject for Reference {
                 *self = Reference::new(self.queue.options);
                 (self.queue.tick, self.slice) = (tick, slice);
             }
-            Op::Task { task: number, weight, slice, .. } => {
+            Op::Task { task: number, weight, slice, lag, .. } => {
                 let slice = match self.queue.options.fault {
                     Some(Property::Slice) => self.slice,
                     Some(Property::LagBound) => slice.saturating_mul(4),
                     _ => slice,
                 };
-                self.queue.declare(number, weight, slice);
+                self.queue.declare(number, weight, slice, lag);
             }
             Op::Wake { task } => self.wake(self.place(task)?, false, now),
             Op::New { task } => self.wake(self.place(task)?, true, now),

@@ -68,8 +68,8 @@ impl Cpu<'_> {
     fn play(&mut self, tick: i64, until: i64) -> Result<(), Verdict> {
         self.send(Op::Reset { tick, slice: self.header.slice.unwrap_or(1) })?;
         for place in 0..self.actors.len() {
-            let &Program { task, weight, slice, vruntime, .. } = self.actors[place].program;
-            self.send(Op::Task { task, weight, slice, vruntime })?;
+            let &Program { task, weight, slice, vruntime, lag, .. } = self.actors[place].program;
+            self.send(Op::Task { task, weight, slice, vruntime, lag })?;
         }
         self.wake()?;
         loop {

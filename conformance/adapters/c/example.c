@@ -34,9 +34,10 @@ static void reset(void *self, int64_t at, int64_t tick, int64_t slice)
 	charged = at;
 }
 
-static void task(void *self, int64_t at, int i, int32_t weight, int64_t slice, int64_t vruntime)
+static void task(void *self, int64_t at, int i, int32_t weight, int64_t slice, int64_t vruntime,
+		 int64_t lag)
 {
-	(void)self, (void)at, (void)slice, (void)vruntime;
+	(void)self, (void)at, (void)slice, (void)vruntime, (void)lag;
 	for (; last < i; tasks[last].is_ready = 0)
 		last++;
 	tasks[i] = (struct task){0, weight, 0};

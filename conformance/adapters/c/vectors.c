@@ -108,7 +108,7 @@ static int answer(const struct vectors_scheduler *to, int last, int resched)
 /* Handles one line. 0 if it is no event of format 1. */
 static int event(const struct vectors_scheduler *to, const char *at, int *last)
 {
-	int64_t time, task, weight, slice, other;
+	int64_t time, task, weight, slice, other, lag;
 	void *self = to->self;
 
 	if (!text(&at, "{\"at\":") || !number(&at, 0, MOST_TIME, &time) ||
@@ -125,12 +125,13 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 	}
 	if (text(&at, "task\"")) {
 		if (!task_of(&at, &task) || !weight_of(&at, &weight) || !span_of(&at, "slice", &slice) ||
-		    !member(&at, "vruntime", -MOST_TIME, MOST_TIME, &other) || !is_end(at))
+		    !member(&at, "vruntime", -MOST_TIME, MOST_TIME, &other) ||
+		    !member(&at, "lag", -MOST_TIME, MOST_TIME, &lag) || !is_end(at))
 			return 0;
 		if (!to->task)
 			return refuse("the subject has no ", "task");
 		*last = task > *last ? (int)task : *last;
-		to->task(self, time, (int)task, (int32_t)weight, slice, other);
+		to->task(self, time, (int)task, (int32_t)weight, slice, other, lag);
 		return answer(to, *last, -1);
 	}
 	if (text(&at, "wake\"")) {

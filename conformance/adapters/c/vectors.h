@@ -35,7 +35,8 @@ struct vectors_state {
 struct vectors_scheduler {
 	void *self;
 	void (*reset)(void *self, int64_t at, int64_t tick, int64_t slice);
-	void (*task)(void *self, int64_t at, int task, int32_t weight, int64_t slice, int64_t vruntime);
+	void (*task)(void *self, int64_t at, int task, int32_t weight, int64_t slice, int64_t vruntime,
+		     int64_t lag);
 	int (*wake)(void *self, int64_t at, int task);
 	int (*new_task)(void *self, int64_t at, int task);
 	int (*tick)(void *self, int64_t at);
