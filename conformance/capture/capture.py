@@ -138,6 +138,7 @@ class Reader:
             "count": member(self.queue + count, "<I"),
             "base": member(self.base),
             "running": member(self.queue + self.offset("cfs_rq", "curr")),
+            "root": member(self.queue + self.offset("cfs_rq", "tasks_timeline.rb_root.rb_node")),
             "sums": [member(self.queue + self.offset("cfs_rq", name), "<q") for name in self.sums or ()],
         }
 
@@ -150,6 +151,11 @@ class Reader:
         }
         read["weight"] = max(2, read["load.weight"] >> 10)
         return read
+
+    def least_slice(self, root):
+        """The shortest request of the tree with this root, as its root has it."""
+        at = self.offset("sched_entity", "min_slice")
+        return self.guest.number(root - self.offset("sched_entity", "run_node") + at) if root and at else None
 
     def state(self, task):
         return self.guest.number(task + self.offset("task_struct", "__state"), "<I")
@@ -188,7 +194,7 @@ class Capture:
     def __init__(self, kernel, scenario):
         self.kernel, self.scenario = kernel, scenario
         self.periods, self.period, self.open, self.outer = [], None, None, None
-        self.pending, self.is_new, self.saved, self.checked = False, False, None, 0
+        self.stale, self.pending, self.is_new, self.saved, self.checked = [], False, False, None, 0
 
     def run(self):
         process = self.kernel.guest(self.scenario, stopped=True)
@@ -320,6 +326,9 @@ class Capture:
         if not state["sums"]:
             return
         tree = [read for read, task in reads.values() if task + self.reader.entity != state["running"]]
+        least = self.reader.least_slice(state["root"])
+        if least not in (None, min((read["slice"] for read in tree), default=None)):
+            self.stale.append((least, [(read["slice"], read["vruntime"], read["sched_delayed"]) for read in tree]))
         ours = [
             sum(read["weight"] * signed(read["vruntime"] - state["base"]) for read in tree),
             sum(read["weight"] for read in tree),
@@ -460,7 +469,9 @@ def write(kernel, given, scenario, capture):
     out.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     (out / f"{scenario.stem}.jsonl").write_text(text)
-    print(f"{header['name']}: {len(period.events)} events, {capture.checked} sums agree")
+    stale = f", {len(capture.stale)} times the tree's min_slice was not the least slice" if capture.stale else ""
+    print(f"{header['name']}: {len(period.events)} events, {capture.checked} sums agree{stale}")
+    print(capture.stale[:3])
 
 
 if __name__ == "__main__":

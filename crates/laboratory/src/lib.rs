@@ -25,6 +25,7 @@ pub mod swarm;
 pub mod sweep;
 mod text;
 mod unfinished;
+pub mod vectors;
 mod yields;
 
 pub use plan::Refusal;

@@ -38,6 +38,7 @@ mod rr;
 mod take;
 mod topology;
 mod utilisation;
+mod virtual_times;
 mod weights;
 
 pub use any_policy::AnyPolicy;
@@ -67,7 +68,9 @@ pub use realtime::Options as RealTimeOptions;
 pub use rr::{Options as RrOptions, Rr};
 pub use take::{Options as TakeOptions, Take};
 pub use topology::{Count, Measure, Ready, Search, Taken};
+pub use virtual_times::{Entitlement, Kept, VirtualTimes};
 pub(crate) use weights::weight;
+pub use weights::weight_of;
 
 use crate::workload::Affinity;
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -110,6 +113,16 @@ pub trait Policy {
     fn promises(&self) -> Promises {
         Promises::default()
     }
+
+    /// The virtual times of `task`, if the policy has such and the task is in a queue or runs: what
+    /// conformance vectors compare.
+    fn virtual_times(&self, _task: TaskId) -> Option<VirtualTimes> {
+        None
+    }
+
+    /// What `task`, which sleeps since before the run, has kept; only policies with virtual times
+    /// need it.
+    fn keep(&mut self, _task: TaskId, _kept: Kept) {}
 
     /// How many tasks wait in the queue from which `cpu` is served, for
     /// [`Machine::queue_cost`](crate::Machine::queue_cost).

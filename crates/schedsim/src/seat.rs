@@ -50,7 +50,7 @@ pub(crate) use state::Away;
 pub use state::TaskState;
 
 use crate::policy::{
-    Context, Dispatch, Effect, Enqueue, Needs, Policy, Reweight, Scan, Stop, TaskView, Wake,
+    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Reweight, Scan, Stop, TaskView, Wake,
 };
 use crate::workload::Affinity;
 use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
@@ -119,6 +119,13 @@ impl<P: Policy, D: Driver> Seat<P, D> {
     #[inline(always)]
     pub fn policy(&self) -> &P {
         &self.policy
+    }
+
+    /// The task, which sleeps, has kept this from before.
+    pub fn keep(&mut self, task: TaskId, kept: Kept) {
+        if matches!(self.state(task), TaskState::New | TaskState::Asleep) {
+            self.policy.keep(task, kept);
+        }
     }
 
     /// The policy's context.

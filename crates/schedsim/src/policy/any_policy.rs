@@ -5,7 +5,8 @@
 //! replay of a recorded schedule, tests.
 
 use super::{
-    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Scan, Stop, Wake,
+    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Promises, Reweight, Scan, Stop,
+    VirtualTimes, Wake,
 };
 use crate::workload::Affinity;
 use crate::{CpuId, TaskId};
@@ -55,6 +56,14 @@ impl Policy for AnyPolicy {
 
     fn promises(&self) -> Promises {
         self.0.promises()
+    }
+
+    fn virtual_times(&self, task: TaskId) -> Option<VirtualTimes> {
+        self.0.virtual_times(task)
+    }
+
+    fn keep(&mut self, task: TaskId, kept: Kept) {
+        self.0.keep(task, kept);
     }
 
     fn queue_length(&self, cpu: CpuId) -> u32 {

@@ -35,7 +35,7 @@ use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::options::OptionSpec;
 use super::ranking::{Entry, NOT_WAITING, Ranking, Sequences};
 use super::weights::Weight;
-use super::{ShareMeasure, Shares, TaskView, realtime};
+use super::{Kept, ShareMeasure, Shares, TaskView, VirtualTimes, realtime};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 
@@ -348,6 +348,18 @@ impl Discipline for VirtualRunTimes {
         if how != Leave::Saved {
             self.advance(cpu);
         }
+    }
+
+    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
+        let Entity { vruntime, sequence, .. } = *self.entities.get(task.index())?;
+        let is_present = self.queues[cpu.index()].running == Some(task) || sequence != NOT_WAITING;
+        is_present.then_some(VirtualTimes { vruntime, entitlement: None })
+    }
+
+    fn keep(&mut self, cpu: CpuId, task: TaskId, kept: Kept) {
+        let entity = &mut self.entities[task.index()];
+        entity.vruntime = self.queues[cpu.index()].min_vruntime + kept.vruntime;
+        entity.clock = Clock::Of(cpu);
     }
 
     fn in_delayed_dequeue(&self, _task: TaskId) -> bool {

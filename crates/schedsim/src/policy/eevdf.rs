@@ -43,7 +43,7 @@ use super::fair::{self, Discipline, Fair, Join, Leave};
 use super::options::OptionSpec;
 use super::ranking::{NOT_WAITING, Sequences};
 use super::weights::Weight;
-use super::{ShareMeasure, Shares, TaskView, realtime};
+use super::{Entitlement, Kept, ShareMeasure, Shares, TaskView, VirtualTimes, realtime};
 use crate::workload::TaskClass;
 use crate::{CpuId, Nanos, TaskId, Time};
 use timeline::{Key, Mean, Timeline};
@@ -360,6 +360,22 @@ impl Discipline for VirtualDeadlines {
             entity.key.deadline -= entity.key.vruntime;
             entity.is_relative = true;
         }
+    }
+
+    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
+        let Entity { key, state, .. } = self.entities.get(task.index())?;
+        let mean = self.mean(cpu);
+        let entitlement = Entitlement {
+            deadline: key.deadline,
+            lag: mean.floor() - key.vruntime,
+            is_eligible: mean.is_eligible(key.vruntime),
+        };
+        let times = VirtualTimes { vruntime: key.vruntime, entitlement: Some(entitlement) };
+        (*state != State::Away).then_some(times)
+    }
+
+    fn keep(&mut self, _cpu: CpuId, task: TaskId, kept: Kept) {
+        self.entities[task.index()].lag = kept.lag;
     }
 
     fn in_delayed_dequeue(&self, task: TaskId) -> bool {

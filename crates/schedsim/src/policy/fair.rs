@@ -17,8 +17,8 @@ use super::options::OptionSpec;
 use super::realtime::{self, PERIOD, RealTime};
 use super::weights::weight;
 use super::{
-    Context, Dispatch, Effect, Enqueue, LEVELS, Needs, Policy, Promises, Reweight, Shares, Stop,
-    TaskView, Wake,
+    Context, Dispatch, Effect, Enqueue, Kept, LEVELS, Needs, Policy, Promises, Reweight, Shares,
+    Stop, TaskView, VirtualTimes, Wake,
 };
 use crate::workload::{Affinity, Cgroup, TaskClass};
 use crate::{CpuId, CpuSet, Nanos, TaskId, Time};
@@ -66,6 +66,14 @@ pub trait Discipline {
 
     /// `task` leaves the queue of `cpu`. The running task has been charged.
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, now: Time);
+
+    /// As [`Policy::virtual_times`], of a task on the queue of `cpu`.
+    fn virtual_times(&self, _cpu: CpuId, _task: TaskId) -> Option<VirtualTimes> {
+        None
+    }
+
+    /// As [`Policy::keep`], of a task that last ran on `cpu`.
+    fn keep(&mut self, _cpu: CpuId, _task: TaskId, _kept: Kept) {}
 
     /// Whether `task` is still on the queue although it sleeps. If it wakes, it does so on the same
     /// CPU, by [`Join::Wakes`].
@@ -492,6 +500,15 @@ impl<D: Discipline> Policy for Fair<D> {
                 Promises::default()
             }
         }
+    }
+
+    fn virtual_times(&self, task: TaskId) -> Option<VirtualTimes> {
+        let Task { cpu, is_real_time, .. } = *self.tasks.get(task.index())?;
+        if is_real_time { None } else { self.discipline.virtual_times(cpu, task) }
+    }
+
+    fn keep(&mut self, task: TaskId, kept: Kept) {
+        self.discipline.keep(self.tasks[task.index()].cpu, task, kept);
     }
 
     fn queue_length(&self, cpu: CpuId) -> u32 {

@@ -20,7 +20,7 @@
 
 use super::{Discipline, Join, Leave};
 use crate::policy::weights::weight;
-use crate::policy::{Shares, TaskView};
+use crate::policy::{Kept, Shares, TaskView, VirtualTimes};
 use crate::workload::{Bandwidth, Cgroup, Membership};
 use crate::{CpuId, TaskId, Time};
 
@@ -332,6 +332,20 @@ impl<D: Nested> Discipline for Grouped<D> {
         of.load -= u64::from(weight);
         if of.inner.is_empty(cpu) {
             self.vanish(group, cpu, Entity::Away, now);
+        }
+    }
+
+    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
+        match self.tasks.get(task.index())?.membership.group() {
+            Some(group) => self.groups[group].inner.virtual_times(cpu, task),
+            None => self.root.virtual_times(cpu, self.behind(task)),
+        }
+    }
+
+    fn keep(&mut self, cpu: CpuId, task: TaskId, kept: Kept) {
+        match self.tasks[task.index()].membership.group() {
+            Some(group) => self.groups[group].inner.keep(cpu, task, kept),
+            None => self.root.keep(cpu, self.behind(task), kept),
         }
     }
 
