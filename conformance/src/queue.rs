@@ -16,8 +16,12 @@ pub enum Version {
     /// Linux 6.12 to 6.16: a running task is protected until its request is over; a yield moves the
     /// deadline alone.
     Linux6_12,
-    /// Linux 6.17 on, as of 6.18: it is protected for the shortest request in the queue; a yield
-    /// forfeits the rest of the request.
+    /// Linux 6.17 and 6.18: it is protected for the shortest request in the queue; a yield forfeits
+    /// the rest of the request.
+    ///
+    /// The kernel keeps the shortest request in its red-black tree, and its rotations copy only the
+    /// smallest vruntime of a subtree. So until the path to the root is updated, the kernel may
+    /// hold a longer request to be the shortest (vector `linux-6.18/slices`, lines 64 and 71).
     #[default]
     Linux6_18,
 }

@@ -25,8 +25,10 @@ impl Reference {
         reference
     }
 
-    /// The reference for vectors that claim `claims`, of the version that they mean: one of EEVDF
-    /// since Linux 6.12, the paper's, or any proportional-share scheduler. Others it refuses.
+    /// The reference for vectors that claim `claims`, of the version that they mean: Linux 6.12 to
+    /// 6.18, the paper's EEVDF, or any proportional-share scheduler. Others it refuses: Linux 7.3
+    /// charges before the wakeup of a delayed task, has ticks of its own at the end of a request,
+    /// and wakes by other rules.
     pub fn claiming(claims: &str, options: Options) -> Reference {
         let linux = || {
             let version = claims.strip_prefix("linux-")?.strip_suffix("-eevdf")?;
@@ -35,8 +37,8 @@ impl Reference {
         };
         let version = match (claims, linux()) {
             ("eevdf" | "proportional", _) => Some(Version::default()),
-            (_, Some(version)) if version >= (6, 17) => Some(Version::Linux6_18),
-            (_, Some(version)) if version >= (6, 12) => Some(Version::Linux6_12),
+            (_, Some((6, 17 | 18))) => Some(Version::Linux6_18),
+            (_, Some((6, 12..=16))) => Some(Version::Linux6_12),
             _ => None,
         };
         let mut reference =

@@ -70,6 +70,7 @@ fn the_c_reader_takes_the_flat_form_alone() {
     let long = format!("{{\"at\":0,\"op\":\"tick\"{}", " ".repeat(3000));
     let lines = [
         r#"{"at":0,"op":"reset","tick":4000000,"slice":700000}"#,
+        r#"{"at":0,"op":"task","task":1,"weight":1024,"slice":700000,"vruntime":-5,"lag":7}"#,
         r#"{"at":0,"op":"task","task":1,"weight":1024,"slice":700000,"vruntime":-5}"#,
         r#"{"at":0, "op":"tick"}"#,
         r#"{"at":0,"op":"tick"} "#,
@@ -93,10 +94,10 @@ fn the_c_reader_takes_the_flat_form_alone() {
     assert_eq!(answers.len(), lines.len(), "{out}");
     let refused = r#"{"error":"this line is no event of format 1"}"#;
     assert_eq!(answers[..2], ["{}", "{}"]);
-    assert!(answers[2..15].iter().all(|answer| *answer == refused), "{out}");
+    assert!(answers[2..16].iter().all(|answer| *answer == refused), "{out}");
     let state = r#""tasks":[{"task":1,"vruntime":0}]}"#;
-    assert_eq!(answers[15], format!("{{\"resched\":true,{state}"));
-    assert_eq!(answers[16], format!("{{\"runs\":1,{state}"));
+    assert_eq!(answers[16], format!("{{\"resched\":true,{state}"));
+    assert_eq!(answers[17], format!("{{\"runs\":1,{state}"));
 }
 
 #[test]

@@ -51,6 +51,22 @@ fn the_reference_agrees_with_the_mathematics_and_with_arithmetic_by_hand() {
 }
 
 #[test]
+fn the_reference_agrees_with_each_kernel_that_it_is() {
+    let kernels = read("vectors").into_iter().filter(|v| v.header.claims.starts_with("linux-"));
+    let (mut agree, mut refused) = (0, 0);
+    for vector in kernels {
+        let claims = &vector.header.claims;
+        let mut reference = Reference::claiming(claims, Options::default());
+        match play(&vector, &mut reference).verdict {
+            Verdict::Agree => agree += 1,
+            Verdict::Refused(why) if why.ends_with(claims) => refused += 1,
+            other => panic!("{}: {other:#?}", vector.header.name),
+        }
+    }
+    assert!(agree >= 15 && refused > 0, "{agree} agree, {refused} are refused");
+}
+
+#[test]
 fn every_fault_is_found_by_a_vector_that_claims_its_property() {
     for (property, found) in canaries::faults(&own()) {
         let found = found.unwrap_or_else(|| panic!("{} is not found", property.fault()));
@@ -242,7 +258,8 @@ fn the_versions_of_the_reference_differ_in_protection_and_in_yields() {
         let yields = r#"{"at":500000,"op":"yield"}"#;
         assert_eq!(state(&last(claims, &[&to_tick[..8], &[yields]].concat())), early, "{claims}");
     }
-    for claims in ["linux-6.1-cfs", "linux-6.6-eevdf", "linux-6-eevdf", "o1", ""] {
+    for claims in ["linux-6.1-cfs", "linux-6.6-eevdf", "linux-7.3-eevdf", "linux-6-eevdf", "o1", ""]
+    {
         assert!(last(claims, &to_tick[..1]).error.is_some(), "{claims}");
     }
 }
