@@ -22,13 +22,15 @@ pub struct Played {
     wants_pick: bool,
     /// When the slice of the running task is over, which the policy leaves to its driver.
     slice_ends: Time,
+    /// When the running task yielded, until the next pick.
+    yielded: Option<Time>,
 }
 
 impl Played {
     /// The policy that `spec` names.
     pub fn new(spec: PolicySpec) -> Played {
         let (seat, slice_ends) = (seat(&spec), Time::NEVER);
-        Played { spec, seat, slice: 0, tasks: 0, wants_pick: false, slice_ends }
+        Played { spec, seat, slice: 0, tasks: 0, wants_pick: false, slice_ends, yielded: None }
     }
 
     /// The policy with the period of the tick and the default request of a vector, as far as it has
@@ -43,7 +45,7 @@ impl Played {
         for (option, value) in options.into_iter().flatten().filter(|(option, _)| has(option)) {
             spec = spec.with(option, &format!("{value}ns")).map_err(broken)?;
         }
-        (self.seat, self.slice, self.tasks, self.wants_pick) = (seat(&spec), slice, 0, false);
+        *self = Played { seat: seat(&spec), slice, ..Played::new(self.spec.clone()) };
         Ok(())
     }
 
@@ -117,6 +119,9 @@ impl Played {
 
     /// Handles an event but a reset. Or why the policy cannot do it.
     fn handle(&mut self, op: Op, answer: &mut Answer) -> Result<(), String> {
+        if self.yielded.is_some_and(|at| at < self.seat.cx().now()) {
+            return Err("a policy has no time between a yield and the pick after it".to_string());
+        }
         match op {
             Op::Reset { .. } => {}
             Op::Task { task, weight, slice, vruntime, lag } => {
@@ -127,20 +132,26 @@ impl Played {
             Op::Tick => self.tick(),
             Op::Block => self.stop(Stop::Blocked),
             Op::Exit => self.stop(Stop::Exited),
-            Op::Yield => self.stop(Stop::Yielded),
+            Op::Yield => {
+                self.stop(Stop::Yielded);
+                self.yielded = Some(self.seat.cx().now());
+            }
             Op::Weight { task, weight } => {
                 let effect = self.seat.set_weight(TaskId(task), prio(weight)?, Reweight::Own);
                 self.apply(effect);
             }
             Op::Slice { .. } => return Err("a task's request cannot change here".to_string()),
-            Op::Pick => answer.runs = Some(self.pick()),
+            Op::Pick => {
+                self.yielded = None;
+                answer.runs = Some(self.pick());
+            }
         }
         Ok(())
     }
 
     fn states(&self) -> Vec<State> {
         let state = |task: u32| {
-            let times = self.seat.policy().virtual_times(TaskId(task))?;
+            let times = self.seat.policy().virtual_times(TaskId(task), self.seat.cx().now())?;
             let of = times.entitlement;
             Some(State {
                 task,

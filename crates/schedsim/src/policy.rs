@@ -114,9 +114,9 @@ pub trait Policy {
         Promises::default()
     }
 
-    /// The virtual times of `task`, if the policy has such and the task is in a queue or runs: what
-    /// conformance vectors compare.
-    fn virtual_times(&self, _task: TaskId) -> Option<VirtualTimes> {
+    /// The virtual times of `task` if its CPU were charged `now`, if the policy has such and the task
+    /// is in a queue or runs: what conformance vectors compare.
+    fn virtual_times(&self, _task: TaskId, _now: Time) -> Option<VirtualTimes> {
         None
     }
 

@@ -9,7 +9,7 @@ use super::{
     VirtualTimes, Wake,
 };
 use crate::workload::Affinity;
-use crate::{CpuId, TaskId};
+use crate::{CpuId, TaskId, Time};
 
 /// Some policy.
 pub struct AnyPolicy(Box<dyn Boxed>);
@@ -58,8 +58,8 @@ impl Policy for AnyPolicy {
         self.0.promises()
     }
 
-    fn virtual_times(&self, task: TaskId) -> Option<VirtualTimes> {
-        self.0.virtual_times(task)
+    fn virtual_times(&self, task: TaskId, now: Time) -> Option<VirtualTimes> {
+        self.0.virtual_times(task, now)
     }
 
     fn keep(&mut self, task: TaskId, kept: Kept) {

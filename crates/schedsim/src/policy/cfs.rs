@@ -350,10 +350,15 @@ impl Discipline for VirtualRunTimes {
         }
     }
 
-    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
-        let Entity { vruntime, sequence, .. } = *self.entities.get(task.index())?;
-        let is_present = self.queues[cpu.index()].running == Some(task) || sequence != NOT_WAITING;
-        is_present.then_some(VirtualTimes { vruntime, entitlement: None })
+    fn virtual_times(&self, cpu: CpuId, task: TaskId, now: Time) -> Option<VirtualTimes> {
+        let Entity { vruntime, weight, sequence, .. } = *self.entities.get(task.index())?;
+        let queue = &self.queues[cpu.index()];
+        let vruntime = match queue.running == Some(task) {
+            true => vruntime + weight.virtual_time(now.since(queue.exec_start).0),
+            false if sequence == NOT_WAITING => return None,
+            false => vruntime,
+        };
+        Some(VirtualTimes { vruntime, entitlement: None })
     }
 
     fn keep(&mut self, cpu: CpuId, task: TaskId, kept: Kept) {

@@ -321,11 +321,7 @@ impl Discipline for VirtualDeadlines {
         }
         queue.exec_start = now;
         let Entity { key, protected_until, .. } = &mut self.entities[task.index()];
-        key.vruntime += key.weight.virtual_time(ran.0);
-        let is_due = key.vruntime >= key.deadline;
-        if is_due {
-            key.deadline = key.vruntime + key.weight.virtual_time(u64::from(key.request));
-        }
+        let is_due = key.charge(ran);
         queue.len > 1 && (is_due || key.vruntime >= *protected_until)
     }
 
@@ -362,16 +358,25 @@ impl Discipline for VirtualDeadlines {
         }
     }
 
-    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
-        let Entity { key, state, .. } = self.entities.get(task.index())?;
-        let mean = self.mean(cpu);
+    fn virtual_times(&self, cpu: CpuId, task: TaskId, now: Time) -> Option<VirtualTimes> {
+        let Entity { mut key, state, .. } = *self.entities.get(task.index())?;
+        let queue = &self.queues[cpu.index()];
+        let running = queue.running.map(|task| {
+            let mut key = self.entities[task.index()].key;
+            key.charge(now.since(queue.exec_start));
+            key
+        });
+        if queue.running == Some(task) {
+            key = running?;
+        }
+        let mean = queue.timeline.mean(running.as_ref());
         let entitlement = Entitlement {
             deadline: key.deadline,
             lag: mean.floor() - key.vruntime,
             is_eligible: mean.is_eligible(key.vruntime),
         };
         let times = VirtualTimes { vruntime: key.vruntime, entitlement: Some(entitlement) };
-        (*state != State::Away).then_some(times)
+        (state != State::Away).then_some(times)
     }
 
     fn keep(&mut self, _cpu: CpuId, task: TaskId, kept: Kept) {

@@ -68,7 +68,7 @@ pub trait Discipline {
     fn leave(&mut self, cpu: CpuId, task: TaskId, how: Leave, now: Time);
 
     /// As [`Policy::virtual_times`], of a task on the queue of `cpu`.
-    fn virtual_times(&self, _cpu: CpuId, _task: TaskId) -> Option<VirtualTimes> {
+    fn virtual_times(&self, _cpu: CpuId, _task: TaskId, _now: Time) -> Option<VirtualTimes> {
         None
     }
 
@@ -502,9 +502,9 @@ impl<D: Discipline> Policy for Fair<D> {
         }
     }
 
-    fn virtual_times(&self, task: TaskId) -> Option<VirtualTimes> {
+    fn virtual_times(&self, task: TaskId, now: Time) -> Option<VirtualTimes> {
         let Task { cpu, is_real_time, .. } = *self.tasks.get(task.index())?;
-        if is_real_time { None } else { self.discipline.virtual_times(cpu, task) }
+        if is_real_time { None } else { self.discipline.virtual_times(cpu, task, now) }
     }
 
     fn keep(&mut self, task: TaskId, kept: Kept) {

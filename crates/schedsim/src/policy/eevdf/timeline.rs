@@ -10,7 +10,7 @@
 
 use super::super::ranking::{Entry, Ranking};
 use super::super::weights::Weight;
-use crate::TaskId;
+use crate::{Nanos, TaskId};
 use std::collections::BTreeMap;
 
 /// The waiting tasks of one CPU, and the sums for their mean.
@@ -45,6 +45,18 @@ pub struct Key {
     pub weight: Weight,
     /// When it started to wait, if it waits.
     pub sequence: u32,
+}
+
+impl Key {
+    /// Charges CPU time; a request that is due is followed by the next. Whether it was due.
+    pub fn charge(&mut self, ran: Nanos) -> bool {
+        self.vruntime += self.weight.virtual_time(ran.0);
+        let is_due = self.vruntime >= self.deadline;
+        if is_due {
+            self.deadline = self.vruntime + self.weight.virtual_time(u64::from(self.request));
+        }
+        is_due
+    }
 }
 
 /// The weighted mean of virtual run times, as a fraction.

@@ -335,10 +335,10 @@ impl<D: Nested> Discipline for Grouped<D> {
         }
     }
 
-    fn virtual_times(&self, cpu: CpuId, task: TaskId) -> Option<VirtualTimes> {
+    fn virtual_times(&self, cpu: CpuId, task: TaskId, now: Time) -> Option<VirtualTimes> {
         match self.tasks.get(task.index())?.membership.group() {
-            Some(group) => self.groups[group].inner.virtual_times(cpu, task),
-            None => self.root.virtual_times(cpu, self.behind(task)),
+            Some(group) => self.groups[group].inner.virtual_times(cpu, task, now),
+            None => self.root.virtual_times(cpu, self.behind(task), now),
         }
     }
 
