@@ -21,7 +21,7 @@ pub enum Version {
     ///
     /// The kernel keeps the shortest request in its red-black tree, and its rotations copy only the
     /// smallest vruntime of a subtree. So until the path to the root is updated, the kernel may
-    /// hold a longer request to be the shortest (vector `linux-6.18/slices`, lines 64 and 71).
+    /// hold a longer request to be the shortest (`tests/stale-min-slice.jsonl`, line 64).
     #[default]
     Linux6_18,
 }

@@ -2,21 +2,17 @@
 """Plays the red-black tree of Linux 6.18's fair queue after a history, to see which request the
 kernel holds to be the shortest in the queue.
 
-    min_slice.py vectors/linux-6.18/slices.jsonl
+    min_slice.py tests/stale-min-slice.jsonl
 
 lib/rbtree.c keeps two numbers of each subtree here, min_vruntime and min_slice, but the callbacks of
 RB_DECLARE_CALLBACKS copy only the first when the tree rotates. A running task is protected for the
 min_slice of the root (set_protect_slice). Prints where that is not the shortest request in the queue,
 and each tick at which it, or the true shortest, does not explain whether the kernel wanted a pick.
-Ends with 4 if the tree does not explain all ticks.
-
-Known: the history states no resched at lines 64 and 71, since the reference has no tree; the kernel
-wanted none there."""
+Ends with 4 if the tree does not explain all ticks."""
 
 import json
 import sys
 
-WANTED = {("linux-6.18/slices", 64): False}
 OTHER = {"left": "right", "right": "left"}
 
 
@@ -206,7 +202,7 @@ def main():
         elif op == "pick":
             queue.pick(then["runs"], states, line)
         elif op == "tick" and queue.running in states and len(states) > 1:
-            wanted = then.get("resched", WANTED.get((name, line)))
+            wanted = then.get("resched")
             if wanted is not None:
                 ticks += 1
                 now, before = states[queue.running], queue.states[queue.running]

@@ -67,6 +67,15 @@ fn the_reference_agrees_with_each_kernel_that_it_is() {
 }
 
 #[test]
+fn the_known_difference_from_linux_6_18_is_where_its_tree_has_been_turned() {
+    let vector = Vector::read(&root().join("tests/stale-min-slice.jsonl")).unwrap();
+    let mut reference = Reference::claiming(&vector.header.claims, Options::default());
+    let outcome = play(&vector, &mut reference);
+    let at = outcome.difference().map(|found| (found.line, found.property));
+    assert_eq!(at, Some((64, Property::Tick)));
+}
+
+#[test]
 fn every_fault_is_found_by_a_vector_that_claims_its_property() {
     for (property, found) in canaries::faults(&own()) {
         let found = found.unwrap_or_else(|| panic!("{} is not found", property.fault()));
