@@ -265,7 +265,7 @@ impl Flat {
 
 /// A virtual time that may be missing, and is 0 then.
 fn or_zero(name: &str, value: &mut Option<i64>) -> Result<i64, String> {
-    value.is_some().then(|| take(name, value, -MAX_TIME, MAX_TIME)).unwrap_or(Ok(0))
+    if value.is_some() { take(name, value, -MAX_TIME, MAX_TIME) } else { Ok(0) }
 }
 
 /// Takes a member that must be there.

@@ -13,11 +13,11 @@ const UNSCALED_SLICE: i64 = 700_000;
 /// The kernel's version, where versions differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Version {
-    /// Linux 6.12 to 6.16: a running task is protected until its request is over; a yield moves the
-    /// deadline alone.
+    /// Linux 6.12 to 6.16, as of 6.12.117: a running task is protected until its request is over;
+    /// with a new weight, the rest of its request stays in virtual time.
     Linux6_12,
-    /// Linux 6.17 and 6.18: it is protected for the shortest request in the queue; a yield forfeits
-    /// the rest of the request.
+    /// Linux 6.17 and 6.18, as of 6.18.15: it is protected for the shortest request in the queue;
+    /// the rest of its request stays in CPU time.
     ///
     /// The kernel keeps the shortest request in its red-black tree, and its rotations copy only the
     /// smallest vruntime of a subtree. So until the path to the root is updated, the kernel may

@@ -132,14 +132,12 @@ impl Reference {
         if queue.has(Property::Yield) {
             return;
         }
-        let (request, is_eligible) = (queue.request(place), queue.is_eligible(place));
-        let task = &mut queue.tasks[place];
-        match queue.options.version {
-            Version::Linux6_18 if !is_eligible => return,
-            Version::Linux6_18 => task.vruntime = task.deadline,
-            Version::Linux6_12 => {}
+        if queue.is_eligible(place) {
+            let request = queue.request(place);
+            let task = &mut queue.tasks[place];
+            task.vruntime = task.deadline;
+            task.deadline += request;
         }
-        task.deadline += request;
     }
 
     fn block(&mut self, now: i64, ends: bool) {
@@ -156,7 +154,8 @@ impl Reference {
         }
     }
 
-    /// A new weight or request. The lag in CPU time and the rest of the request stay.
+    /// A new weight or request. The lag in CPU time stays, and the rest of the request: in 6.18 in
+    /// CPU time too, in 6.12 in virtual time.
     fn change(&mut self, place: usize, weight: u32, slice: i64, now: i64) {
         let queue = &mut self.queue;
         let Task { weight: old, slice: old_slice, life, .. } = queue.tasks[place];
@@ -173,7 +172,11 @@ impl Reference {
         let task = &mut queue.tasks[place];
         (task.weight, task.slice, task.lag) = (weight, slice, scaled(task.lag));
         if life != Life::Away && !keeps {
-            queue.join(place, Some(scaled(rest)));
+            let rest = match queue.options.version {
+                Version::Linux6_12 => rest,
+                Version::Linux6_18 => scaled(rest),
+            };
+            queue.join(place, Some(rest));
             queue.tasks[place].life = life;
             if runs {
                 queue.run(place);

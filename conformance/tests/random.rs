@@ -64,7 +64,7 @@ fn scenario(seed: u64) -> String {
 
 #[test]
 fn the_reference_keeps_every_bound_whatever_its_switches() {
-    let (mut compared, mut of_lags) = (0, 0);
+    let (mut compared, mut of_lags, mut late) = (0, 0, 0);
     for seed in 0..240 {
         let text = scenario(seed);
         let vector = Vector::parse("random", text.as_bytes()).unwrap();
@@ -76,11 +76,20 @@ fn the_reference_keeps_every_bound_whatever_its_switches() {
             fault: None,
         };
         let outcome = play(&vector, &mut Reference::new(options));
+        if version == Version::Linux6_12 && text.contains("[\"weight\"") {
+            // Linux 6.12 keeps the rest of a request in virtual time when the weight changes, so the
+            // deadline of a light task that becomes heavy may be many requests away.
+            let at = outcome.difference().map(|found| found.property);
+            assert!([None, Some(Property::Deadline), Some(Property::LagBound)].contains(&at));
+            late += u32::from(at.is_some());
+            continue;
+        }
         assert!(outcome.agrees(), "{options:?}: {:#?}\n{text}", outcome.verdict);
         compared += outcome.compared.iter().sum::<u64>();
         of_lags += outcome.compared[Property::LagBound as usize];
     }
     assert!(compared > 500_000 && of_lags > 100_000, "{compared}, {of_lags}");
+    assert!(late > 0, "Linux 6.12 is not told from EEVDF");
 }
 
 #[test]
