@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod canaries;
+mod files;
 mod format;
 mod header;
 mod history;
@@ -34,7 +35,9 @@ mod scenario;
 mod serve;
 mod stated;
 mod subject;
+pub mod table;
 
+pub use files::files;
 pub use format::{Answer, Event, MAX_TIME, Op, State};
 pub use header::{Changed, Header, Kind};
 pub use outcome::{Difference, Outcome, Verdict};
@@ -47,3 +50,4 @@ pub use read::{Body, Step, Unusable, Vector};
 pub use reference::Reference;
 pub use serve::serve;
 pub use subject::{Broken, Subject};
+pub use table::Tally;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use vectors::{Options, Outcome, Process, Property, Reference, Vector, Verdict, canaries, play};
+use vectors::{Options, Process, Property, Reference, Tally, Vector, canaries, files, play, table};
 
 const USAGE: &str = "\
 Plays vectors for fair schedulers to a subject, and says where it differs.
@@ -58,7 +58,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Failure> {
         return Ok(0);
     }
     let arguments = parse(arguments)?;
-    let files = files(&arguments.paths)?;
+    let files = files(&arguments.paths).map_err(|why| (3, why.to_string()))?;
     let vectors: Vec<(PathBuf, Vector)> = files
         .into_iter()
         .map(|file| match Vector::read(&file) {
@@ -120,40 +120,8 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     Ok(parsed)
 }
 
-/// The files that the paths mean, sorted.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            let before = files.len();
-            walk(path, 0, &mut files)
-                .map_err(|why| (3, format!("{}: {why}; give a readable folder", path.display())))?;
-            if files.len() == before {
-                return Err((3, format!("{}: no *.jsonl here; give vectors", path.display())));
-            }
-            files[before..].sort();
-        } else {
-            files.push(path.clone());
-        }
-    }
-    Ok(files)
-}
-
-fn walk(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        if kind.is_dir() && depth < 16 {
-            walk(&path, depth + 1, files)?;
-        } else if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
 fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, Failure> {
-    let (mut agree, mut differ, mut refused) = (0, 0, 0);
+    let mut tally = Tally::default();
     for (_, vector) in vectors {
         let outcome = match arguments.subject.strip_prefix("process:") {
             Some(command) => {
@@ -167,84 +135,16 @@ fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, 
                 play(vector, &mut Reference::claiming(&vector.header.claims, options))
             }
         };
-        match outcome.verdict {
-            Verdict::Agree => agree += 1,
-            Verdict::Refused(_) => refused += 1,
-            Verdict::Differ(_) | Verdict::Broken(_) => differ += 1,
-        }
+        tally.count(&outcome);
         print(&match arguments.json {
-            true => as_json(vector, &outcome),
-            false => as_text(vector, &outcome),
+            true => table::json(vector, &outcome),
+            false => table::text(vector, &outcome),
         })?;
     }
     if !arguments.json {
-        print(&format!("{agree} agree, {differ} differ, {refused} refused\n"))?;
+        print(&format!("{tally}\n"))?;
     }
-    Ok(if differ > 0 || agree == 0 { 4 } else { 0 })
-}
-
-/// One line for a vector that agrees; three for one that does not.
-fn as_text(vector: &Vector, outcome: &Outcome) -> String {
-    let compared: u64 = outcome.compared.iter().sum();
-    let mut text = format!(
-        "{:8} {:40} {:>6} events {compared:>7} compared",
-        verdict(outcome),
-        vector.header.name,
-        outcome.events
-    );
-    if let Some(line) = outcome.tie {
-        let _ = write!(text, ", until line {line}, where rounding could decide");
-    }
-    text.push('\n');
-    match &outcome.verdict {
-        Verdict::Agree => {}
-        Verdict::Refused(why) | Verdict::Broken(why) => {
-            let _ = writeln!(text, "         {why}");
-        }
-        Verdict::Differ(at) => {
-            let (line, event, property) = (at.line, &at.event, at.property.name());
-            let _ = writeln!(text, "         line {line}, {property}, after {event}");
-            let _ = writeln!(text, "         expected: {}; got: {}", at.expected, at.got);
-        }
-    }
-    text
-}
-
-fn as_json(vector: &Vector, outcome: &Outcome) -> String {
-    let difference = outcome.difference();
-    let why = match &outcome.verdict {
-        Verdict::Refused(why) | Verdict::Broken(why) => Some(why),
-        _ => None,
-    };
-    let compared: serde_json::Map<String, serde_json::Value> = Property::ALL
-        .into_iter()
-        .map(|property| (property, outcome.compared[property as usize]))
-        .filter(|(_, count)| *count > 0)
-        .map(|(property, count)| (property.name().to_string(), count.into()))
-        .collect();
-    let row = serde_json::json!({
-        "name": vector.header.name,
-        "verdict": verdict(outcome),
-        "line": difference.map(|at| at.line).or(outcome.tie),
-        "event": difference.map(|at| &at.event),
-        "property": difference.map(|at| at.property),
-        "expected": difference.map(|at| &at.expected),
-        "got": difference.map(|at| &at.got),
-        "why": why,
-        "tie": outcome.tie.is_some(),
-        "events": outcome.events,
-        "compared": compared,
-    });
-    format!("{row}\n")
-}
-
-fn verdict(outcome: &Outcome) -> &'static str {
-    match outcome.verdict {
-        Verdict::Agree => "agree",
-        Verdict::Differ(_) => "differ",
-        Verdict::Refused(_) => "refused",
-        Verdict::Broken(_) => "broken",
-    }
+    Ok(if tally.passes() { 0 } else { 4 })
 }
 
 fn test_the_tests(vectors: Vec<(PathBuf, Vector)>) -> Result<u8, Failure> {

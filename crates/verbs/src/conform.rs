@@ -1,9 +1,10 @@
-//! `schedlab conform`: what any general-purpose scheduler owes.
+//! `schedlab conform`: what any general-purpose scheduler owes, and what EEVDF and CFS decide.
 
 use crate::PolicyName;
 use crate::guests::GuestArguments;
 use clap::Args;
 use laboratory::conform::{self, Conform};
+use laboratory::vectors::Played;
 use program::{Error, prepare_directory, print, print_data, write_whole};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
@@ -17,10 +18,15 @@ use worlds::vm::lockstep::VALIDATED;
 /// workloads, work conservation, weights, changes of affinity, the kernel's own threads, storms of
 /// fork, exec and exit, suspension, priority inheritance, CPU hotplug, and nothing left behind after
 /// its end. Each check says what it asked, its bound and what it measured.
+///
+/// With --vectors nothing is booted: a policy of ours is played histories of real kernels' queues
+/// and scenarios from the mathematics, and each decision and virtual time is compared. Others than
+/// ours are played by `schedlab-vectors` (conformance/README.md).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab conform scx:./scx_simple\n  schedlab conform \
                         'scx:./mine.bpf.c slice_ns=5ms' -o conform\n  schedlab conform bpf:ruler \
-                        --check weights,hotplug --boots 1\n\nExit codes: 0 all checks hold, 2 usage, \
+                        --check weights,hotplug --boots 1\n  schedlab conform eevdf --vectors \
+                        conformance/vectors/linux-6.18\n\nExit codes: 0 all checks hold, 2 usage, \
                         3 unusable input, 4 a check does not hold or the scheduler never became \
                         ready, 6 two boots differ, 77 something is missing.")]
 pub struct Conforms {
@@ -45,6 +51,10 @@ pub struct Conforms {
     /// Seed of when the workloads begin, and in which order their tasks do
     #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
+    /// Play these vectors, files or folders of *.jsonl, in place of a guest
+    #[arg(long, value_name = "PATH", num_args = 1..,
+          conflicts_with_all = ["kernel", "cpus", "check", "boots", "seed", "output"])]
+    vectors: Vec<PathBuf>,
     /// Write conform.json, and conform.md for an issue, to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -68,6 +78,9 @@ enum Format {
 impl Conforms {
     /// Asks, prints and writes the answers.
     pub fn run(self) -> Result<(), Error> {
+        if !self.vectors.is_empty() {
+            return self.play();
+        }
         if let Some(directory) = &self.output {
             prepare_directory(directory)?;
         }
@@ -97,5 +110,38 @@ impl Conforms {
             Format::Markdown => print(&report.markdown()),
         }?;
         report.expect()
+    }
+
+    /// Plays vectors to a policy of ours.
+    fn play(&self) -> Result<(), Error> {
+        let PolicyName::Ours(spec) = &self.policy else {
+            return Err(Error::Usage(
+                "vectors are played to one policy of ours, as in eevdf; a scheduler of yours is \
+                 played them by schedlab-vectors (conformance/README.md)"
+                    .to_string(),
+            ));
+        };
+        let unusable = |why: vectors::Unusable| Error::Input(why.to_string());
+        let (mut tally, mut first) = (vectors::Tally::default(), None);
+        for file in vectors::files(&self.vectors).map_err(unusable)? {
+            let vector = vectors::Vector::read(&file).map_err(unusable)?;
+            let outcome = vectors::play(&vector, &mut Played::new(spec.clone()));
+            tally.count(&outcome);
+            if !outcome.agrees() && first.is_none() && outcome.difference().is_some() {
+                first = Some(vector.header.name.clone());
+            }
+            match self.format {
+                Format::Json => print_data(&vectors::table::json(&vector, &outcome)),
+                Format::Text | Format::Markdown => print(&vectors::table::text(&vector, &outcome)),
+            }?;
+        }
+        if self.format != Format::Json {
+            print(&format!("{tally}\n"))?;
+        }
+        match first {
+            Some(name) => Err(Error::Check(format!("{spec} differs from {name}: {tally}"))),
+            None if tally.passes() => Ok(()),
+            None => Err(Error::Check(format!("{spec} agrees with no vector: {tally}"))),
+        }
     }
 }

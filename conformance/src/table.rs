@@ -1,0 +1,103 @@
+//! Results in rows, for people and for programs.
+
+use crate::outcome::{Outcome, Verdict};
+use crate::property::Property;
+use crate::read::Vector;
+use std::fmt::{self, Write as _};
+
+/// How many vectors agreed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    agree: u32,
+    differ: u32,
+    refused: u32,
+}
+
+impl Tally {
+    /// One more vector.
+    pub fn count(&mut self, outcome: &Outcome) {
+        *match outcome.verdict {
+            Verdict::Agree => &mut self.agree,
+            Verdict::Refused(_) => &mut self.refused,
+            Verdict::Differ(_) | Verdict::Broken(_) => &mut self.differ,
+        } += 1;
+    }
+
+    /// Whether none differed and at least one agreed.
+    pub fn passes(self) -> bool {
+        self.differ == 0 && self.agree > 0
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let Tally { agree, differ, refused } = self;
+        write!(out, "{agree} agree, {differ} differ, {refused} refused")
+    }
+}
+
+/// One line for a vector that agrees; three for one that does not.
+pub fn text(vector: &Vector, outcome: &Outcome) -> String {
+    let compared: u64 = outcome.compared.iter().sum();
+    let mut text = format!(
+        "{:8} {:40} {:>6} events {compared:>7} compared",
+        verdict(outcome),
+        vector.header.name,
+        outcome.events
+    );
+    if let Some(line) = outcome.tie {
+        let _ = write!(text, ", until line {line}, where rounding could decide");
+    }
+    text.push('\n');
+    match &outcome.verdict {
+        Verdict::Agree => {}
+        Verdict::Refused(why) | Verdict::Broken(why) => {
+            let _ = writeln!(text, "         {why}");
+        }
+        Verdict::Differ(at) => {
+            let (line, event, property) = (at.line, &at.event, at.property.name());
+            let _ = writeln!(text, "         line {line}, {property}, after {event}");
+            let _ = writeln!(text, "         expected: {}; got: {}", at.expected, at.got);
+        }
+    }
+    text
+}
+
+/// One object on a line, for programs.
+pub fn json(vector: &Vector, outcome: &Outcome) -> String {
+    let difference = outcome.difference();
+    let why = match &outcome.verdict {
+        Verdict::Refused(why) | Verdict::Broken(why) => Some(why),
+        _ => None,
+    };
+    let compared: serde_json::Map<String, serde_json::Value> = Property::ALL
+        .into_iter()
+        .map(|property| (property, outcome.compared[property as usize]))
+        .filter(|(_, count)| *count > 0)
+        .map(|(property, count)| (property.name().to_string(), count.into()))
+        .collect();
+    let row = serde_json::json!({
+        "name": vector.header.name,
+        "verdict": verdict(outcome),
+        "line": difference.map(|at| at.line).or(outcome.tie),
+        "event": difference.map(|at| &at.event),
+        "property": difference.map(|at| at.property),
+        "expected": difference.map(|at| &at.expected),
+        "got": difference.map(|at| &at.got),
+        "why": why,
+        "tie": outcome.tie.is_some(),
+        "events": outcome.events,
+        "compared": compared,
+    });
+    format!("{row}\n")
+}
+
+/// The verdict in a word.
+fn verdict(outcome: &Outcome) -> &'static str {
+    match outcome.verdict {
+        Verdict::Agree => "agree",
+        Verdict::Differ(_) => "differ",
+        Verdict::Refused(_) => "refused",
+        Verdict::Broken(_) => "broken",
+    }
+}
