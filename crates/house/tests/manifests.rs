@@ -10,7 +10,7 @@ fn manifests() -> Vec<(PathBuf, Table)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
     let manifests = folders
-        .chain(["recorder", "scx"].map(|name| root.join(name)))
+        .chain(["conformance", "recorder", "scx"].map(|name| root.join(name)))
         .map(|folder| folder.join("Cargo.toml"));
     let manifests: Vec<_> = manifests.filter(|file| file.is_file()).collect();
     assert!(manifests.len() > 15, "{manifests:?}");
