@@ -54,6 +54,24 @@ fn what_any_fair_scheduler_owes_is_given_by_some() {
     }
 }
 
+/// The counts in the kit's README are those of today.
+#[test]
+fn the_readme_counts_right() {
+    let readme = std::fs::read_to_string(vectors().join("../README.md")).expect("a text");
+    for (policy, kernel, column) in
+        [("cfs", "6.1", 2), ("eevdf", "6.12", 3), ("eevdf", "6.18", 4), ("eevdf", "7.3", 5)]
+    {
+        let (_, rows, _) = conform(policy, &vectors().join(format!("linux-{kernel}")));
+        let [agree, differ, refused] =
+            ["agree", "differ", "refused"].map(|word| count(&rows, word));
+        let counts = format!("{agree} / {differ} / {refused}");
+        let row =
+            readme.lines().find(|line| line.starts_with(&format!("| `schedlab`'s `{policy}`")));
+        let cell = row.and_then(|row| row.split('|').nth(column)).unwrap_or_default().trim();
+        assert_eq!(cell, counts, "{policy}, Linux {kernel}");
+    }
+}
+
 /// Another kernel's policy, another option, another expectation: each is a difference.
 #[test]
 fn what_is_not_that_kernel_is_found() {
