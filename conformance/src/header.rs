@@ -54,6 +54,12 @@ pub enum Kind {
 }
 
 impl Header {
+    /// Whether it is of a history that has no state to compare: its decisions are judged.
+    pub fn is_judged(&self) -> bool {
+        let bounds = [Property::LagBound, Property::Share];
+        self.kind == Kind::History && self.properties.iter().any(|name| bounds.contains(name))
+    }
+
     /// Whether it makes sense. The error is a sentence.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.format != 1 {
@@ -74,8 +80,14 @@ impl Header {
         let members = [("until", self.until), ("tick", self.tick), ("slice", self.slice)];
         match self.kind {
             Kind::History => {
-                if let Some(name) = self.properties.iter().find(|name| bounds.contains(name)) {
-                    return Err(format!("a history cannot test `{}`; use a scenario", name.name()));
+                let judged = [Property::Conserve, Property::LagBound, Property::Share];
+                let other = self.properties.iter().find(|name| !judged.contains(name));
+                if let (true, Some(other)) = (self.is_judged(), other) {
+                    let (bound, other) = (bounds.map(Property::name).join("` and `"), other.name());
+                    return Err(format!(
+                        "`{bound}` judge decisions alone, `{other}` needs a subject; claim one of \
+                         both"
+                    ));
                 }
                 match members.iter().find(|(_, value)| value.is_some()) {
                     Some((name, _)) => {

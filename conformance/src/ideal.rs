@@ -35,7 +35,7 @@ struct Account {
     served: i64,
     /// The lag when the ready tasks or their weights last changed, if the ideal is not clean.
     from: i128,
-    /// The largest bound so far on how far behind it may be, in ns.
+    /// The largest bound so far on how far behind it may be, in ns, if it is hungry.
     behind: i128,
 }
 
@@ -95,26 +95,43 @@ impl Ideal {
     /// An interval begins in which the same tasks are ready.
     fn begin(&mut self) {
         for place in 0..self.clients.len() {
-            let behind = self.most_behind(place);
+            let is_hungry = self.clients[place].is_hungry;
+            let behind = if is_hungry { self.most_behind(place) } else { 0 };
             let account = &mut self.accounts[place];
             account.behind = account.behind.max(behind);
             account.from = account.ideal - (i128::from(account.served) << UNIT);
         }
     }
 
-    /// The first task that is too far from its ideal service: its place, the bound, and its lag.
-    pub fn excess(&self) -> Option<(usize, String, String)> {
+    /// A task joins with a lag that nobody knows. From now on, lags are only compared with those at
+    /// the last change.
+    pub fn forget_beginning(&mut self) {
+        self.is_clean = false;
+    }
+
+    /// The least and the most lag of a task, in ns; of the change of its lag, if the ideal is not
+    /// clean.
+    pub fn bound(&self, place: usize) -> (i128, i128) {
+        let behind = self.accounts[place].behind;
+        let ahead = i128::from(self.clients[place].slice) + i128::from(self.tick);
+        match self.is_clean {
+            true => (-ahead, behind),
+            false => {
+                let most = ahead + behind + self.most_left();
+                (-most, most)
+            }
+        }
+    }
+
+    /// The first task that is farther from its ideal service than its bound and `slack` ns: its
+    /// place, the bound, and its lag.
+    pub fn excess(&self, slack: i64) -> Option<(usize, String, String)> {
         (0..self.clients.len()).filter(|&place| self.clients[place].is_hungry).find_map(|place| {
-            let Account { ideal, served, from, behind, .. } = self.accounts[place];
+            let Account { ideal, served, from, .. } = self.accounts[place];
             let lag = ideal - (i128::from(served) << UNIT);
-            let ahead = i128::from(self.clients[place].slice) + i128::from(self.tick);
-            let (lag, least, most) = match self.is_clean {
-                true => (lag, -ahead, behind),
-                false => {
-                    let most = ahead + behind + self.most_left();
-                    (lag - from, -most, most)
-                }
-            };
+            let lag = if self.is_clean { lag } else { lag - from };
+            let (least, most) = self.bound(place);
+            let (least, most) = (least - i128::from(slack), most + i128::from(slack));
             let (least_unit, most_unit) = ((least - 1) << UNIT, (most + 1) << UNIT);
             (lag < least_unit || lag > most_unit).then(|| {
                 let since = if self.is_clean { "" } else { " since the ready tasks changed" };
@@ -170,13 +187,13 @@ mod tests {
         ideal.advance(7, Some(0));
         assert_eq!([ideal.served(0), ideal.served(1)], [(7, 2), (0, 4)]);
         assert_eq!([ideal.most_behind(0), ideal.most_behind(1)], [4, 5]);
-        assert_eq!(ideal.excess(), None);
+        assert_eq!(ideal.excess(0), None);
         // After 11 ns: 11 − 11/3 = 7.33 ahead, too much but for the 1 ns of rounding; 7.33 behind.
         ideal.advance(4, Some(0));
-        let (place, bound, got) = ideal.excess().unwrap();
+        let (place, bound, got) = ideal.excess(0).unwrap();
         assert_eq!((place, bound.as_str(), got.as_str()), (1, "a lag of -7 to 5 ns", "7 ns"));
         // A sleeper of the past makes the bound wider, and counts from now.
         ideal.leave(0);
-        assert_eq!(ideal.excess(), None);
+        assert_eq!(ideal.excess(0), None);
     }
 }

@@ -62,17 +62,29 @@ impl Ledger {
             }
             Op::Pick => match runs {
                 None => return Err("`pick` needs `runs`; add it".into()),
-                Some(0) if self.ready().next().is_some() => {
-                    return Err("nobody runs though a task is ready; end the history here".into());
+                Some(task) if task != 0 && !self.knows(task) => {
+                    return Err(format!("task {task} is unknown; declare it with `task` first"));
                 }
-                Some(0) => self.running = None,
-                Some(task) => {
-                    self.demand(task, &[Life::Ready], "is not ready; pick a ready task")?;
-                    self.running = Some(task);
-                }
+                Some(task) => self.running = Some(task).filter(|&task| task != 0),
             },
         }
         Ok(())
+    }
+
+    /// Why `runs` cannot be picked, if a CPU never idles, nor runs a sleeper, while a task is
+    /// ready: who should run, and who does.
+    pub fn wrong_pick(&self, runs: u32) -> Option<(String, String)> {
+        let expected = match self.ready().next() {
+            _ if self.is_ready(runs) => return None,
+            None if runs == 0 => return None,
+            None => "nobody runs".into(),
+            Some(ready) => format!("task {ready} or another ready one runs"),
+        };
+        let got = match runs {
+            0 => "nobody runs".into(),
+            task => format!("task {task} runs, which is not ready"),
+        };
+        Some((expected, got))
     }
 
     /// Whether `task` waits or runs.

@@ -21,6 +21,7 @@ mod format;
 mod header;
 mod history;
 mod ideal;
+mod judge;
 mod ledger;
 mod lines;
 mod outcome;
@@ -38,8 +39,9 @@ mod subject;
 pub mod table;
 
 pub use files::files;
-pub use format::{Answer, Event, MAX_TIME, Op, State};
+pub use format::{Answer, Event, MAX_SPAN, MAX_TIME, Op, State};
 pub use header::{Changed, Header, Kind};
+pub use judge::{Judging, judge};
 pub use outcome::{Difference, Outcome, Verdict};
 pub use play::play;
 pub use process::Process;

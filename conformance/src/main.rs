@@ -7,18 +7,29 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use vectors::{Options, Process, Property, Reference, Tally, Vector, canaries, files, play, table};
+use vectors::{
+    Judging, MAX_SPAN, Options, Process, Property, Reference, Tally, Vector, canaries, files, judge, play,
+    table,
+};
 
 const USAGE: &str = "\
 Plays vectors for fair schedulers to a subject, and says where it differs.
 
 usage: schedlab-vectors [--subject reference|process:COMMAND] [--fault NAME] [--json] [PATH...]
+       schedlab-vectors --judge [--claims NAME] [--tick D] [--slice D] [--tolerance D] [--json]
+                        PATH...
        schedlab-vectors --canaries [PATH...]
 
   --subject S  reference (ours), or process:COMMAND: a program and its arguments, without a shell,
                that reads events and answers, a line each. Default: reference
   --fault NAME breaks one property of the reference (see --help)
   --json       one object a line instead of a table
+  --judge      plays nothing: holds the decisions in histories against what they claim. Always
+               conserve; if they claim `proportional` share, if `eevdf` share and lag-bound
+  --claims N   judges as if they claimed N
+  --tick D     the tick's period, and --slice D each task's request, as in 4ms or 700us; bounds
+               are not known without. Default: those of the history
+  --tolerance D  by how much CPU time a kernel may be off. Default: that of the header
   --canaries   tests the tests: each changed expectation and each fault must be found
   PATH         vectors, or folders of *.jsonl. Default: all of this package
 
@@ -31,6 +42,7 @@ struct Arguments {
     subject: String,
     fault: Option<Property>,
     canaries: bool,
+    judging: Option<Judging>,
     json: bool,
     paths: Vec<PathBuf>,
 }
@@ -59,9 +71,10 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Failure> {
     }
     let arguments = parse(arguments)?;
     let files = files(&arguments.paths).map_err(|why| (3, why.to_string()))?;
+    let read = if arguments.judging.is_some() { Vector::read_to_judge } else { Vector::read };
     let vectors: Vec<(PathBuf, Vector)> = files
         .into_iter()
-        .map(|file| match Vector::read(&file) {
+        .map(|file| match read(&file) {
             Ok(vector) => Ok((file, vector)),
             Err(why) => Err((3, why.to_string())),
         })
@@ -75,9 +88,11 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
         subject: "reference".into(),
         fault: None,
         canaries: false,
+        judging: None,
         json: false,
         paths: Vec::new(),
     };
+    let (mut judges, mut judging) = (false, Judging::default());
     let mut words = arguments.into_iter();
     while let Some(word) = words.next() {
         let mut value = |name: &str| {
@@ -93,6 +108,20 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
                     usage(format!("there is no fault {name:?}; --help lists them"))
                 })?);
             }
+            Some("--judge") => judges = true,
+            Some("--claims") => judging.claims = Some(value("--claims")?),
+            Some(name @ ("--tick" | "--slice" | "--tolerance")) => {
+                let least = if name == "--tolerance" { 0 } else { 1 };
+                let text = value(name)?;
+                let span = span(&text).filter(|span| *span >= least).ok_or_else(|| {
+                    usage(format!("{name} {text}: give a duration with its unit, as in 4ms"))
+                })?;
+                *match name {
+                    "--tick" => &mut judging.tick,
+                    "--slice" => &mut judging.slice,
+                    _ => &mut judging.tolerance,
+                } = Some(span);
+            }
             Some("--canaries") => parsed.canaries = true,
             Some("--json") => parsed.json = true,
             Some(option) if option.starts_with('-') => {
@@ -100,6 +129,17 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
             }
             _ => parsed.paths.push(word.into()),
         }
+    }
+    if judges {
+        if parsed.subject != "reference" || parsed.fault.is_some() || parsed.canaries {
+            return Err(usage("--judge plays nothing; leave subjects and faults out".into()));
+        }
+        if parsed.paths.is_empty() {
+            return Err(usage("--judge needs a history".into()));
+        }
+        parsed.judging = Some(judging);
+    } else if judging != Judging::default() {
+        return Err(usage("--claims, --tick, --slice and --tolerance are of --judge".into()));
     }
     let is_process = parsed.subject.strip_prefix("process:").is_some_and(|rest| !rest.is_empty());
     if parsed.subject != "reference" && !is_process {
@@ -120,17 +160,32 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     Ok(parsed)
 }
 
+/// A duration with its unit, in ns.
+fn span(text: &str) -> Option<i64> {
+    let unit = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (number, unit) = text.split_at(unit);
+    let unit = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(unit).filter(|span| *span <= MAX_SPAN)
+}
+
 fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, Failure> {
     let mut tally = Tally::default();
     for (_, vector) in vectors {
-        let outcome = match arguments.subject.strip_prefix("process:") {
-            Some(command) => {
+        let outcome = match (&arguments.judging, arguments.subject.strip_prefix("process:")) {
+            (Some(judging), _) => judge(vector, judging),
+            (None, Some(command)) => {
                 let mut process = Process::start(command, Process::DEADLINE).map_err(|why| {
                     (77, format!("{command}: {why}; give a program that can be started"))
                 })?;
                 play(vector, &mut process)
             }
-            None => {
+            (None, None) => {
                 let options = Options { fault: arguments.fault, ..Options::default() };
                 play(vector, &mut Reference::claiming(&vector.header.claims, options))
             }

@@ -67,24 +67,51 @@ impl std::error::Error for Unusable {}
 impl Vector {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Vector, Unusable> {
-        let file = path.display().to_string();
-        match std::fs::File::open(path) {
-            Ok(open) => Vector::parse(&file, std::io::BufReader::new(open)),
-            Err(why) => {
-                Err(Unusable { file, line: 0, what: format!("{why}; give a readable file") })
-            }
-        }
+        Vector::parse(&path.display().to_string(), open(path)?)
     }
 
     /// Reads the lines of a vector; `file` is for errors.
     pub fn parse(file: &str, input: impl BufRead) -> Result<Vector, Unusable> {
-        let (mut line, mut input) = (0, input);
-        lines(&mut line, &mut input).map_err(|what| Unusable { file: file.into(), line, what })
+        parse(file, input, Picks::Sound)
+    }
+
+    /// Reads a file to [judge](crate::judge()) it: what was picked may be wrong.
+    pub fn read_to_judge(path: &Path) -> Result<Vector, Unusable> {
+        Vector::parse_to_judge(&path.display().to_string(), open(path)?)
+    }
+
+    /// Reads lines to [judge](crate::judge()) them; `file` is for errors.
+    ///
+    /// The last step is the first pick of a sleeper, or of nobody while a task is ready. What
+    /// follows it is not looked at.
+    pub fn parse_to_judge(file: &str, input: impl BufRead) -> Result<Vector, Unusable> {
+        parse(file, input, Picks::Any)
     }
 }
 
+/// Which picks a history may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Picks {
+    /// Of ready tasks, and of nobody only where none is ready.
+    Sound,
+    Any,
+}
+
+fn open(path: &Path) -> Result<impl BufRead, Unusable> {
+    std::fs::File::open(path).map(std::io::BufReader::new).map_err(|why| Unusable {
+        file: path.display().to_string(),
+        line: 0,
+        what: format!("{why}; give a readable file"),
+    })
+}
+
+fn parse(file: &str, mut input: impl BufRead, picks: Picks) -> Result<Vector, Unusable> {
+    let mut line = 0;
+    lines(&mut line, &mut input, picks).map_err(|what| Unusable { file: file.into(), line, what })
+}
+
 /// Reads all lines; `number` is that of the last one read.
-fn lines(number: &mut usize, input: &mut impl BufRead) -> Result<Vector, String> {
+fn lines(number: &mut usize, input: &mut impl BufRead, picks: Picks) -> Result<Vector, String> {
     let mut text = String::new();
     *number = 1;
     if !line(input, &mut text)? {
@@ -105,7 +132,21 @@ fn lines(number: &mut usize, input: &mut impl BufRead) -> Result<Vector, String>
                 if steps.last().is_some_and(|last: &Step| last.then.runs == Some(0)) {
                     return Err("the history is over when nobody runs; cut it there".into());
                 }
-                steps.push(step(&mut ledger, *number, &mut flat)?);
+                let step = step(*number, &mut flat)?;
+                let wrong = step.then.runs.filter(|runs| ledger.wrong_pick(*runs).is_some());
+                take(&mut ledger, &step)?;
+                match (picks, wrong) {
+                    (Picks::Sound, Some(0)) => {
+                        return Err("nobody runs though a task is ready; end the history here".into());
+                    }
+                    (Picks::Sound, Some(task)) => {
+                        return Err(format!("task {task} is not ready; pick a ready task"));
+                    }
+                    _ => steps.push(step),
+                }
+                if wrong.is_some() {
+                    break;
+                }
             }
             Kind::Scenario => programs.push(program(*number, &mut flat, &header, &programs)?),
         }
@@ -122,7 +163,7 @@ fn lines(number: &mut usize, input: &mut impl BufRead) -> Result<Vector, String>
 }
 
 /// A line of a history.
-fn step(ledger: &mut Ledger, line: usize, flat: &mut Flat) -> Result<Step, String> {
+fn step(line: usize, flat: &mut Flat) -> Result<Step, String> {
     if flat.begin.is_some() || flat.program.is_some() {
         return Err("`begin` and `program` are of scenarios; remove them".into());
     }
@@ -138,10 +179,15 @@ fn step(ledger: &mut Ledger, line: usize, flat: &mut Flat) -> Result<Step, Strin
     if then.resched.is_some() && !event.op.may_resched() {
         return Err(format!("`{}` has no `resched`; remove it", event.op.name()));
     }
-    ledger.apply(&event, then.runs)?;
-    match then.tasks.iter().find(|state| !ledger.knows(state.task)) {
+    Ok(Step { line, event, then })
+}
+
+/// The step happens, if it can.
+fn take(ledger: &mut Ledger, step: &Step) -> Result<(), String> {
+    ledger.apply(&step.event, step.then.runs)?;
+    match step.then.tasks.iter().find(|state| !ledger.knows(state.task)) {
         Some(state) => Err(format!("task {} is unknown; declare it with `task`", state.task)),
-        None => Ok(Step { line, event, then }),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::format::{Answer, Event, Op};
 use crate::header::Header;
 use crate::ideal::{Client, Ideal};
+use crate::ledger::Ledger;
 use crate::outcome::{Difference, Outcome, Verdict};
 use crate::program::{Action, Program};
 use crate::property::Property;
@@ -30,6 +31,7 @@ struct Cpu<'a> {
     actors: Vec<Actor<'a>>,
     /// The place of the running task in `actors`.
     running: Option<usize>,
+    ledger: Ledger,
     ideal: Ideal,
     stated: Stated<'a>,
     last: String,
@@ -51,6 +53,7 @@ pub(crate) fn play(header: &Header, programs: &[Program], subject: &mut dyn Subj
         now: 0,
         actors: programs.iter().map(actor).collect(),
         running: None,
+        ledger: Ledger::default(),
         ideal: Ideal::new(tick, programs.iter().map(client)),
         stated: Stated::new(header),
         last: String::new(),
@@ -101,7 +104,7 @@ impl Cpu<'_> {
         if !self.claims(Property::LagBound) {
             return Ok(());
         }
-        let excess = self.ideal.excess();
+        let excess = self.ideal.excess(0);
         self.outcome.count(Property::LagBound);
         match excess {
             None => Ok(()),
@@ -171,30 +174,16 @@ impl Cpu<'_> {
             return Err(Verdict::Broken(format!("at {}: a pick needs `runs`", self.now)));
         };
         self.outcome.count(Property::Conserve);
-        let ready = self.actors.iter().position(|actor| actor.sleeps.is_none());
         let chosen = self.actors.iter().position(|actor| actor.program.task == runs);
-        match (chosen, ready) {
-            (None, None) if runs == 0 => self.running = None,
-            (Some(place), _) if self.actors[place].sleeps.is_none() => {
-                let before = self.running.replace(place);
-                if before != Some(place) {
-                    let found = self.stated.pick(&mut self.outcome, runs, &answer);
-                    self.found(found)?;
-                }
-            }
-            (_, ready) => {
-                let expected = match ready {
-                    Some(ready) => {
-                        format!(
-                            "task {} or another ready one runs",
-                            self.actors[ready].program.task
-                        )
-                    }
-                    None => "nobody runs".into(),
-                };
-                let got = format!("{runs} runs (0 is nobody)");
-                return Err(self.differ(ready.unwrap_or(0), Property::Conserve, expected, got));
-            }
+        if let Some((expected, got)) = self.ledger.wrong_pick(runs) {
+            let ready = self.actors.iter().position(|actor| actor.sleeps.is_none());
+            return Err(self.differ(ready.unwrap_or(0), Property::Conserve, expected, got));
+        }
+        let before = std::mem::replace(&mut self.running, chosen);
+        self.apply(&Event { at: self.now, op: Op::Pick }, Some(runs))?;
+        if chosen.is_some() && before != chosen {
+            let found = self.stated.pick(&mut self.outcome, runs, &answer);
+            self.found(found)?;
         }
         Ok(())
     }
@@ -224,7 +213,16 @@ impl Cpu<'_> {
             clients.map(|(actor, client)| (actor.program.task, *client)).collect(),
         );
         self.found(found)?;
+        if op != Op::Pick {
+            self.apply(&event, None)?;
+        }
         Ok(answer)
+    }
+
+    /// The event has happened; at a pick, `runs` runs from now on.
+    fn apply(&mut self, event: &Event, runs: Option<u32>) -> Result<(), Verdict> {
+        let why = |why| format!("at {}: this scenario contradicts itself: {why}", event.at);
+        self.ledger.apply(event, runs).map_err(|error| Verdict::Broken(why(error)))
     }
 
     fn finish(&mut self) -> Result<(), Verdict> {

@@ -102,7 +102,11 @@ fn a_header_or_a_scenario_that_makes_no_sense_is_refused() {
         (changed(HISTORY, ":1,", ":2,"), vec![], "f:1: format 2 is unknown"),
         (changed(HISTORY, "[\"pick\"]", "[]"), vec![], "f:1: `properties` is empty"),
         (changed(HISTORY, "pick", "luck"), vec![], "f:1: this is no header: unknown variant"),
-        (changed(HISTORY, "pick", "share"), vec![], "f:1: a history cannot test `share`"),
+        (
+            changed(HISTORY, "\"pick\"", "\"pick\",\"share\""),
+            vec![],
+            "f:1: `lag-bound` and `share` judge decisions alone, `pick` needs a subject",
+        ),
         (changed(HISTORY, "\"h\"", "\"\""), vec![], "f:1: `name` is no plain text"),
         (
             changed(HISTORY, "\"source\"", "\"tick\":1,\"source\""),
