@@ -10,6 +10,9 @@ use crate::property::Property;
 /// Without parity, a running task is protected so long, in ns (the kernel's base slice unscaled).
 const UNSCALED_SLICE: i64 = 700_000;
 
+/// The high-resolution timer is set no closer than this, in ns (`hrtick_start`).
+const CLOSEST_TIMER: i64 = 10_000;
+
 /// The kernel's version, where versions differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Version {
@@ -26,7 +29,8 @@ pub enum Version {
     Linux6_18,
     /// Linux 7.3, as of 7.3.4: where there are shorter requests, it is protected while it is
     /// eligible; a lag is limited by the longest request in the queue; a delayed task's lag does
-    /// not grow; a shorter task that preempts runs next.
+    /// not grow; a shorter task that preempts runs next; and a timer ticks when a request is over
+    /// (`HRTICK`, on where the timers' hardware allows it).
     Linux7_3,
 }
 
@@ -62,6 +66,9 @@ pub(crate) struct Queue {
     pub charged: i64,
     /// In 7.3: who preempted with a shorter request. It runs next while it is eligible.
     pub buddy: Option<usize>,
+    /// In 7.3: when the timer ticks. It stays set while its task runs no more, until another task
+    /// runs that is not alone, or the CPU idles.
+    pub timer: Option<i64>,
     /// V when it was last computed.
     zero: i128,
     /// How often a task began to wait.
@@ -261,6 +268,24 @@ impl Queue {
         self.tasks[place].protected = until.min(deadline);
         self.running = Some(place);
         self.buddy = self.buddy.filter(|&buddy| buddy != place);
+        self.set_timer(place);
+    }
+
+    /// In 7.3: the timer ticks when the request of the running task is over, if it is not alone.
+    pub fn set_timer(&mut self, place: usize) {
+        let Task { vruntime, deadline, weight, .. } = self.tasks[place];
+        let rest = (deadline - vruntime) * i128::from(weight) / 1024;
+        if self.options.version == Version::Linux7_3 && !self.is_alone() && rest >= 0 {
+            let rest = i64::try_from(rest).unwrap_or(i64::MAX).max(CLOSEST_TIMER);
+            self.timer = Some(self.charged.saturating_add(rest));
+        }
+    }
+
+    /// A task has joined the running one: the timer is set, unless it is.
+    pub fn set_timer_if_none(&mut self) {
+        if let (Some(running), None) = (self.running, self.timer) {
+            self.set_timer(running);
+        }
     }
 
     /// The first vruntime at which the task would not be eligible: beyond the mean of the others.

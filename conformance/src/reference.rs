@@ -53,7 +53,10 @@ impl Reference {
         queue.charge(now);
         self.wants_pick = false;
         self.picks += 1;
-        let Some(place) = queue.next(true) else { return 0 };
+        let Some(place) = queue.next(true) else {
+            queue.timer = None;
+            return 0;
+        };
         if queue.has(Property::Conserve) && self.picks.is_multiple_of(8) {
             return 0;
         }
@@ -90,6 +93,7 @@ impl Reference {
             let is_half = is_new && !queue.has(Property::New);
             let half = queue.virtual_time(place, queue.tasks[place].slice) / 2;
             queue.join(place, is_half.then_some(half));
+            queue.set_timer_if_none();
         }
         is_over |= queue.charge(now);
         let preempts = if is_7_3 {
@@ -215,6 +219,7 @@ impl Reference {
                 Version::Linux7_3 => queue.running = Some(place),
                 _ => queue.run(place),
             }
+            queue.set_timer_if_none();
         }
         let is_looked_at = life == Life::Present
             || life == Life::Delayed && queue.options.version == Version::Linux7_3;
@@ -252,7 +257,8 @@ impl Subject for Reference {
             Op::Wake { task } => self.wake(self.place(task)?, false, now),
             Op::New { task } => self.wake(self.place(task)?, true, now),
             Op::Tick => {
-                let is_over = self.queue.charge(now);
+                let is_timer = self.queue.timer.take_if(|due| *due <= now).is_some();
+                let is_over = self.queue.charge(now) || is_timer;
                 self.wants_pick |= is_over && !self.queue.has(Property::Tick);
             }
             Op::Block => self.block(now, false),
