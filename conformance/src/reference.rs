@@ -96,18 +96,20 @@ impl Reference {
             queue.set_timer_if_none();
         }
         is_over |= queue.charge(now);
-        let preempts = if is_7_3 {
-            self.preempts_7_3(place, is_new) || is_over // the former changes the protection
-        } else {
-            is_over || self.preempts(place)
-        };
-        self.wants_pick |= preempts && !self.queue.has(Property::Preempt);
+        let hears = !queue.has(Property::Preempt);
+        self.wants_pick |= is_over && hears;
+        let preempts = self.preempts(place, is_new);
+        self.wants_pick |= preempts && hears;
     }
 
     /// Whether a task that waits from now on runs before the running one.
-    fn preempts(&mut self, place: usize) -> bool {
+    fn preempts(&mut self, place: usize, is_new: bool) -> bool {
         let queue = &mut self.queue;
-        let Some(running) = queue.running.filter(|_| !self.wants_pick) else { return true };
+        let Some(running) = queue.running else { return true };
+        let is_7_3 = queue.options.version == Version::Linux7_3;
+        if self.wants_pick && !is_7_3 {
+            return true;
+        }
         let is_short = queue.tasks[place].slice < queue.tasks[running].slice;
         match queue.options.version {
             Version::Linux6_12 => {
@@ -129,15 +131,14 @@ impl Reference {
                 }
                 preempts
             }
-            Version::Linux7_3 => self.preempts_7_3(place, false),
+            Version::Linux7_3 => self.preempts_7_3(place, running, is_new),
         }
     }
 
-    /// The same in 7.3, where it changes the running task's protection, a wish to pick or not. A
-    /// new task, or one that still sleeps, does not preempt.
-    fn preempts_7_3(&mut self, place: usize, is_new: bool) -> bool {
+    /// The same in 7.3. A new task preempts only with a shorter request, one that still sleeps not
+    /// at all; and the end of the running task's protection comes nearer, whatever was wanted.
+    fn preempts_7_3(&mut self, place: usize, running: usize, is_new: bool) -> bool {
         let queue = &mut self.queue;
-        let Some(running) = queue.running else { return true };
         let is_short = queue.tasks[place].slice < queue.tasks[running].slice;
         let may = queue.tasks[place].life == Life::Present && (is_short || !is_new);
         let preempts = may
@@ -224,7 +225,7 @@ impl Reference {
         let is_looked_at = life == Life::Present
             || life == Life::Delayed && queue.options.version == Version::Linux7_3;
         if weight != old && !queue.is_alone() && (runs || is_looked_at) {
-            self.wants_pick |= if runs { weight < old } else { self.preempts(place) };
+            self.wants_pick |= if runs { weight < old } else { self.preempts(place, false) };
         }
     }
 
