@@ -141,8 +141,8 @@ impl Reference {
         let queue = &mut self.queue;
         let is_short = queue.tasks[place].slice < queue.tasks[running].slice;
         let may = queue.tasks[place].life == Life::Present && (is_short || !is_new);
-        let preempts = may
-            && (queue.next(!is_short) == Some(place) || is_short && queue.is_eligible(place));
+        let preempts =
+            may && (queue.next(!is_short) == Some(place) || is_short && queue.is_eligible(place));
         let vruntime = queue.tasks[running].vruntime;
         let until = if preempts {
             vruntime
