@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vectors::{
-    Judging, MAX_SPAN, Options, Process, Property, Reference, Tally, Vector, canaries, files, judge, play,
-    table,
+    Judging, MAX_SPAN, Options, Process, Property, Reference, Tally, Vector, canaries, files,
+    judge, play, table,
 };
 
 const USAGE: &str = "\

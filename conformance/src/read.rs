@@ -137,7 +137,9 @@ fn lines(number: &mut usize, input: &mut impl BufRead, picks: Picks) -> Result<V
                 take(&mut ledger, &step)?;
                 match (picks, wrong) {
                     (Picks::Sound, Some(0)) => {
-                        return Err("nobody runs though a task is ready; end the history here".into());
+                        return Err(
+                            "nobody runs though a task is ready; end the history here".into()
+                        );
                     }
                     (Picks::Sound, Some(task)) => {
                         return Err(format!("task {task} is not ready; pick a ready task"));

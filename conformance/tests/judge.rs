@@ -104,7 +104,8 @@ fn hogs(properties: &str, known: (i64, i64), runs: &[(u32, i64)]) -> String {
 
 #[test]
 fn shares_are_held_against_weights() {
-    let judged = |runs: &[(u32, i64)]| judged(&hogs(r#""share""#, (1, 1), runs), &Judging::default());
+    let judged =
+        |runs: &[(u32, i64)]| judged(&hogs(r#""share""#, (1, 1), runs), &Judging::default());
     // A quarter and three quarters of 400 ms.
     let fair = judged(&[(1, 10), (2, 30)].repeat(10));
     assert_eq!(fair.verdict, Verdict::Agree);
@@ -125,9 +126,8 @@ fn shares_are_held_against_weights() {
 #[test]
 fn lags_are_held_against_their_bounds() {
     let eevdf = Judging { tolerance: Some(2_000_000), ..claiming("eevdf") };
-    let judged = |known, runs: &[(u32, i64)]| {
-        judged(&hogs(r#""share","lag-bound""#, known, runs), &eevdf)
-    };
+    let judged =
+        |known, runs: &[(u32, i64)]| judged(&hogs(r#""share","lag-bound""#, known, runs), &eevdf);
     let known = (4_000_000, 3_000_000);
     // After 8 ms, task 1 is 6 ms ahead, and task 2 as much behind.
     assert_eq!(found(&judged(known, &[(1, 8), (2, 24)].repeat(9))), None);
