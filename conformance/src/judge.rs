@@ -108,7 +108,8 @@ impl Judge {
                 clients.push(Client {
                     weight,
                     slice: judging.slice.unwrap_or(longest),
-                    is_hungry: is_hungry && !ends.contains(&task),
+                    is_hungry,
+                    leaves: !is_hungry || ends.contains(&task),
                 });
             }
         }
@@ -215,7 +216,7 @@ impl Judge {
             self.hungry.advance(time, Some(place));
             self.together = self.together.saturating_add(time);
         }
-        if !self.claims(Property::LagBound) {
+        if !self.claims(Property::LagBound) || !self.clients().any(|client| client.is_hungry) {
             return Ok(());
         }
         self.outcome.count(Property::LagBound);

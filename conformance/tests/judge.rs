@@ -32,6 +32,7 @@ fn found(outcome: &Outcome) -> Option<(Property, usize)> {
 
 #[test]
 fn each_real_kernel_conserves_and_the_eevdf_ones_keep_their_bounds() {
+    let mut lags = 0;
     for file in kernels() {
         let vector = Vector::read_to_judge(&file).unwrap();
         let outcome = judge(&vector, &Judging::default());
@@ -41,9 +42,10 @@ fn each_real_kernel_conserves_and_the_eevdf_ones_keep_their_bounds() {
         {
             let outcome = judge(&vector, &claiming("eevdf"));
             assert_eq!(outcome.verdict, Verdict::Agree, "{} as EEVDF", file.display());
-            assert!(outcome.compared[Property::LagBound as usize] > 0, "{}", file.display());
+            lags += outcome.compared[Property::LagBound as usize];
         }
     }
+    assert!(lags > 500, "{lags} lags");
 }
 
 /// Each pick of each kernel, changed to a sleeper and to nobody, is found at just that line.

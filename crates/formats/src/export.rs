@@ -27,7 +27,7 @@ pub use names::Names;
 pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
 pub use recording::RecordingWriter;
-pub use vectors::{Left, chosen_cpu, export_vectors};
+pub use vectors::{Written, chosen_cpu, export_vectors};
 
 #[cfg(feature = "parquet")]
 use crate::trace_file::TableWriter;

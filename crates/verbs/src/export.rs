@@ -5,7 +5,7 @@ use crate::programs::written_out;
 use crate::read_with_progress;
 use clap::Args;
 use formats::export::{
-    Language, Left, Omitted, Target, anonymise_program, anonymise_trace, chosen_cpu, export,
+    Language, Omitted, Target, Written, anonymise_program, anonymise_trace, chosen_cpu, export,
     export_vectors,
 };
 use formats::selection::Selection;
@@ -101,17 +101,19 @@ impl Export {
         if self.anonymise {
             anonymise_trace(&mut source.header);
         }
-        let Left { periods, idle, is_cut } = export_vectors(&source, cpu, &self.output)?;
+        let written = export_vectors(&source, cpu, &self.output)?;
+        let Written { length, periods, idle, is_cut } = written;
+        eprintln!("schedlab: wrote {length}, from the first event to the last of a busy period");
         if periods > 0 {
             eprintln!(
-                "schedlab: the longest busy period is written; {periods} others are left out, in \
-                 {idle} of which the CPU idled though a task was ready (choose with --window)"
+                "schedlab: it is the longest; {periods} others are left out, in {idle} of which \
+                 the CPU idled though a task was ready (choose with --window)"
             );
         }
         if is_cut {
             eprintln!(
-                "schedlab: the history ends before its busy period does, at the most lines or \
-                 tasks that it may have (choose a part with --window)"
+                "schedlab: it ends before its busy period does, at the most lines or tasks that \
+                 a history may have (choose a part with --window)"
             );
         }
         Ok(())

@@ -6,7 +6,7 @@
 
 mod periods;
 
-pub use periods::Left;
+pub use periods::Written;
 
 use super::Names;
 use crate::selection::Selection;
@@ -30,7 +30,7 @@ const TOLERANCE: u64 = 50_000_000;
 ///
 /// # Errors
 /// If the trace does not say who was ready when, or at which weight.
-pub fn export_vectors(source: &TraceSource, cpu: Option<u16>, to: &Path) -> Result<Left, Error> {
+pub fn export_vectors(source: &TraceSource, cpu: Option<u16>, to: &Path) -> Result<Written, Error> {
     let refused = |why: &str| Error::Input(format!("{}: {why}", source.header.workload));
     if to.extension().is_some_and(|extension| extension == "zst") {
         let name = to.display();

@@ -11,9 +11,11 @@ use std::mem;
 const MAX_LINES: usize = 1_000_000;
 const MAX_TASKS: usize = 4096;
 
-/// What is left out of a history.
+/// What was written, and what is left out of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Left {
+pub struct Written {
+    /// From the first event of the history to its last.
+    pub length: Nanos,
     /// Shorter busy periods.
     pub periods: u64,
     /// How many of them have a CPU that idles though a task is ready.
@@ -121,7 +123,7 @@ pub(super) struct Periods {
     /// No period has ended yet.
     is_first: bool,
     longest: Option<Period>,
-    left: Left,
+    left: Written,
     fault: Option<Fault>,
 }
 
@@ -141,13 +143,13 @@ impl Periods {
             period: Some(Period::new(Time::ZERO, 0)),
             is_first: true,
             longest: None,
-            left: Left::default(),
+            left: Written::default(),
             fault: None,
         }
     }
 
-    /// The longest period, and what is left out.
-    pub fn finish(mut self) -> Result<(Period, Left), Fault> {
+    /// The longest period, and what is left out of it.
+    pub fn finish(mut self) -> Result<(Period, Written), Fault> {
         self.end_period();
         let none = Fault {
             at: self.latest,
@@ -167,6 +169,7 @@ impl Periods {
                 self.left.periods -= 1;
                 self.left.idle -= u64::from(longest.is_idle);
                 self.left.is_cut = longest.is_cut;
+                self.left.length = Nanos(longest.length());
                 Ok((longest, self.left))
             }
         }
@@ -222,7 +225,10 @@ impl Periods {
         match self.running {
             None => self.begin(prev),
             Some(running) if running != prev => {
-                return Err((prev, "stops, but was not seen to run; its events were lost"));
+                return Err((
+                    prev,
+                    "stops, but was not seen to run; its events were lost or left out",
+                ));
             }
             Some(_) => {}
         }
