@@ -113,6 +113,7 @@ class Reader:
         self.queue = offset("rq", "cfs")
         self.is_eevdf = offset("sched_entity", "deadline") is not None
         names = ["vruntime", "deadline", "slice", "on_rq", "sched_delayed", "custom_slice", "vlag", "load.weight"]
+        self.protects = offset("sched_entity", "vprot") is not None
         self.members = {name: offset("sched_entity", name) for name in names}
         self.on_rq = "<I" if self.members["sched_delayed"] is None else "<B"
         base = offset("cfs_rq", "zero_vruntime")
@@ -284,17 +285,17 @@ class Capture:
 
     def event(self, rq, op, was, **members):
         """Notes an event and the state after it."""
+        if len(self.period.events) >= MOST_EVENTS:
+            return self.cut()
         state = self.reader.rq(rq)
         event = {"at": state["clock"] - self.period.began, "op": op, **members, "then": {}}
         if op in ("wake", "new", "tick", "weight", "slice") and not was:
             event["then"]["resched"] = self.pending
         self.note_tasks(event, state)
-        if self.is_stale and not self.keeps_stale:
+        if self.is_stale and op not in ("tick", "block", "exit", "yield") and not self.keeps_stale:
             return self.cut()  # FINDINGS.md, L1: what follows depends on how the tree was turned
         self.period.events.append(event)
         self.open = event
-        if len(self.period.events) >= MOST_EVENTS and op != "pick":
-            self.cut()
 
     def note_tasks(self, event, state):
         """Notes the state of all tasks, if the running one has been charged for the time until now."""
@@ -329,8 +330,12 @@ class Capture:
             return
         tree = [read for read, task in reads.values() if task + self.reader.entity != state["running"]]
         least = self.reader.least_slice(state["root"])
-        self.is_stale = least not in (None, min((read["slice"] for read in tree), default=None))
-        self.stale += self.is_stale
+        true = min((read["slice"] for read in tree), default=least)
+        # How long the running task is protected depends on the least slice, if its own is no shorter;
+        # before it had a `vprot`, it did not.
+        own = next((read["slice"] for read, task in reads.values() if task + self.reader.entity == state["running"]), 0)
+        self.stale += least not in (None, true)
+        self.is_stale = self.reader.protects and least is not None and min(least, own) != min(true, own)
         ours = [
             sum(read["weight"] * signed(read["vruntime"] - state["base"]) for read in tree),
             sum(read["weight"] for read in tree),
@@ -385,10 +390,12 @@ class Capture:
         if self.period:
             self.event(rq, "yield", was)
 
-    def did_pick(self, rq, _task, _before, result, _was):
+    def did_pick(self, rq, _task, before, result, _was):
         self.pending = False
         if self.period is None:
             return
+        if before[0]["curr"] not in (before[0]["idle"], *self.period.tasks):
+            return self.cut()  # a task of another class ran in between
         if result and result not in self.period.tasks:
             return self.cut()
         self.event(rq, "pick", False)
@@ -396,8 +403,6 @@ class Capture:
             return
         self.open["then"] = {"runs": self.period.tasks.get(result, 0), **self.open["then"]}
         if not result:
-            self.cut()
-        elif self.period and len(self.period.events) >= MOST_EVENTS:
             self.cut()
 
     def changed(self, rq, task, was):

@@ -10,6 +10,9 @@ use crate::property::Property;
 /// Without parity, a running task is protected so long, in ns (the kernel's base slice unscaled).
 const UNSCALED_SLICE: i64 = 700_000;
 
+/// The high-resolution timer is set no closer than this, in ns (`hrtick_start`).
+const CLOSEST_TIMER: i64 = 10_000;
+
 /// The kernel's version, where versions differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Version {
@@ -24,6 +27,11 @@ pub enum Version {
     /// hold a longer request to be the shortest (`tests/stale-min-slice.jsonl`, line 64).
     #[default]
     Linux6_18,
+    /// Linux 7.3, as of 7.3.4: where there are shorter requests, it is protected while it is
+    /// eligible; a lag is limited by the longest request in the queue; a delayed task's lag does
+    /// not grow; a shorter task that preempts runs next; and a timer ticks when a request is over
+    /// (`HRTICK`, on where the timers' hardware allows it).
+    Linux7_3,
 }
 
 /// The switches of the kernel's `features` file, and a fault.
@@ -56,6 +64,11 @@ pub(crate) struct Queue {
     pub running: Option<usize>,
     /// The running task has been charged until this time.
     pub charged: i64,
+    /// In 7.3: who preempted with a shorter request. It runs next while it is eligible.
+    pub buddy: Option<usize>,
+    /// In 7.3: when the timer ticks. It stays set while its task runs no more, until another task
+    /// runs that is not alone, or the CPU idles.
+    pub timer: Option<i64>,
     /// V when it was last computed.
     zero: i128,
     /// How often a task began to wait.
@@ -70,10 +83,10 @@ pub(crate) struct Task {
     pub slice: i64,
     pub vruntime: i128,
     pub deadline: i128,
-    /// While it is away: its lag when it left.
+    /// While it is away: its lag when it left. While it is delayed: when it began to sleep.
     pub lag: i128,
     pub life: Life,
-    /// While it runs: in 6.18, until this virtual run time; in 6.12, while this is its deadline.
+    /// While it runs: until this virtual run time; in 6.12, while this is its deadline.
     pub protected: i128,
     /// When it began to wait.
     since: u64,
@@ -132,6 +145,11 @@ impl Queue {
         self.queued().map(|place| self.tasks[place].slice).min().unwrap_or(i64::MAX)
     }
 
+    /// The longest request in the queue, in ns.
+    fn longest(&self) -> i64 {
+        self.queued().map(|place| self.tasks[place].slice).max().unwrap_or(0)
+    }
+
     /// The sums of weight × vruntime and of weights: V is their quotient.
     fn sums(&self) -> (i128, i128) {
         self.queued().fold((0, 0), |(sum, weights), place| {
@@ -179,7 +197,7 @@ impl Queue {
         let task = &self.tasks[place];
         match self.options.version {
             Version::Linux6_12 => task.deadline != task.protected && !self.is_eligible(place),
-            Version::Linux6_18 => task.vruntime >= task.protected,
+            Version::Linux6_18 | Version::Linux7_3 => task.vruntime >= task.protected,
         }
     }
 
@@ -188,18 +206,33 @@ impl Queue {
         let task = &self.tasks[place];
         match self.options.version {
             Version::Linux6_12 => self.options.run_to_parity && task.deadline == task.protected,
-            Version::Linux6_18 => task.vruntime < task.protected,
+            Version::Linux6_18 | Version::Linux7_3 => task.vruntime < task.protected,
         }
     }
 
-    /// The task leaves the queue. Its lag is kept, within two requests or a tick.
-    pub fn leave(&mut self, place: usize) {
-        let limit = self.virtual_time(place, (2 * self.tasks[place].slice).max(self.tick));
-        let mean = self.mean();
+    /// The task's lag is kept, within two requests or a tick; in 7.3, within the longest request
+    /// and a tick, and that of a delayed task has not grown, nor is it positive. Whether its
+    /// vruntime is no longer where this lag would have it.
+    pub fn keep_lag(&mut self, place: usize) -> bool {
+        let is_7_3 = self.options.version == Version::Linux7_3;
+        let limit = match is_7_3 {
+            true => self.longest().saturating_add(self.tick),
+            false => (2 * self.tasks[place].slice).max(self.tick),
+        };
+        let (limit, mean) = (self.virtual_time(place, limit), self.mean());
         let task = &mut self.tasks[place];
-        task.lag = (mean - task.vruntime).clamp(-limit, limit);
-        task.life = Life::Away;
+        let lag = (mean - task.vruntime).clamp(-limit, limit);
+        let is_delayed = is_7_3 && task.life == Life::Delayed;
+        task.lag = if is_delayed { lag.max(task.lag).min(0) } else { lag };
+        mean - task.lag != task.vruntime
+    }
+
+    /// The task leaves the queue, with its lag.
+    pub fn leave(&mut self, place: usize) {
+        self.keep_lag(place);
+        self.tasks[place].life = Life::Away;
         self.running = self.running.filter(|&running| running != place);
+        self.buddy = self.buddy.filter(|&buddy| buddy != place);
     }
 
     /// The task joins with its lag; its request is due after `due`, by default a whole request.
@@ -227,13 +260,55 @@ impl Queue {
     pub fn run(&mut self, place: usize) {
         let Task { vruntime, deadline, slice, .. } = self.tasks[place];
         let least = if self.options.run_to_parity { self.shortest() } else { UNSCALED_SLICE };
-        self.tasks[place].protected = match self.options.version {
-            Version::Linux6_18 if least < slice => {
-                deadline.min(vruntime + self.virtual_time(place, least))
-            }
+        let until = match self.options.version {
+            Version::Linux6_18 if least < slice => vruntime + self.virtual_time(place, least),
+            Version::Linux7_3 if least < slice => self.ineligible(place),
             _ => deadline,
         };
+        self.tasks[place].protected = until.min(deadline);
         self.running = Some(place);
+        self.buddy = self.buddy.filter(|&buddy| buddy != place);
+        self.set_timer(place);
+    }
+
+    /// In 7.3: the timer ticks when the request of the running task is over, if it is not alone.
+    pub fn set_timer(&mut self, place: usize) {
+        let Task { vruntime, deadline, weight, .. } = self.tasks[place];
+        let rest = (deadline - vruntime) * i128::from(weight) / 1024;
+        if self.options.version == Version::Linux7_3 && !self.is_alone() && rest >= 0 {
+            let rest = i64::try_from(rest).unwrap_or(i64::MAX).max(CLOSEST_TIMER);
+            self.timer = Some(self.charged.saturating_add(rest));
+        }
+    }
+
+    /// A task has joined the running one: the timer is set, unless it is.
+    pub fn set_timer_if_none(&mut self) {
+        if let (Some(running), None) = (self.running, self.timer) {
+            self.set_timer(running);
+        }
+    }
+
+    /// The first vruntime at which the task would not be eligible: beyond the mean of the others.
+    fn ineligible(&self, place: usize) -> i128 {
+        let (sum, weights) = self.sums();
+        let Task { weight, vruntime, .. } = self.tasks[place];
+        let others = weights - i128::from(weight);
+        if others == 0 {
+            return vruntime + 1;
+        }
+        (sum - i128::from(weight) * vruntime).div_euclid(others) + 1
+    }
+
+    /// In 7.3: who should run. A delayed task that should leaves; it owes nothing any more.
+    pub fn next(&mut self, protect: bool) -> Option<usize> {
+        loop {
+            let place = self.choose(protect)?;
+            if self.tasks[place].life == Life::Present {
+                return Some(place);
+            }
+            self.leave(place);
+            self.tasks[place].lag = self.tasks[place].lag.min(0);
+        }
     }
 
     /// Who should run: of the eligible tasks, the one with the earliest deadline. With `protect`,
@@ -243,6 +318,9 @@ impl Queue {
             return self.queued().next();
         }
         let all = self.has(Property::Pick);
+        if let Some(buddy) = self.buddy.filter(|&buddy| protect && self.is_eligible(buddy)) {
+            return Some(buddy);
+        }
         let running = self.running.filter(|&place| all || self.is_eligible(place));
         if running.is_some_and(|place| protect && !all && self.is_protected(place)) {
             return running;

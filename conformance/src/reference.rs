@@ -5,7 +5,7 @@ use crate::property::Property;
 use crate::queue::{Life, Options, Queue, Task, Version};
 use crate::subject::{Broken, Subject};
 
-/// A naive EEVDF, as in Linux 6.18 or 6.12.
+/// A naive EEVDF, as in Linux 6.12, 6.18 or 7.3.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     queue: Queue,
@@ -26,9 +26,7 @@ impl Reference {
     }
 
     /// The reference for vectors that claim `claims`, of the version that they mean: Linux 6.12 to
-    /// 6.18, the paper's EEVDF, or any proportional-share scheduler. Others it refuses: Linux 7.3
-    /// charges before the wakeup of a delayed task, has ticks of its own at the end of a request,
-    /// and wakes by other rules.
+    /// 6.18, Linux 7.3, the paper's EEVDF, or any proportional-share scheduler. Others it refuses.
     pub fn claiming(claims: &str, options: Options) -> Reference {
         let linux = || {
             let version = claims.strip_prefix("linux-")?.strip_suffix("-eevdf")?;
@@ -39,6 +37,7 @@ impl Reference {
             ("eevdf" | "proportional", _) => Some(Version::default()),
             (_, Some((6, 17 | 18))) => Some(Version::Linux6_18),
             (_, Some((6, 12..=16))) => Some(Version::Linux6_12),
+            (_, Some((7, 3))) => Some(Version::Linux7_3),
             _ => None,
         };
         let mut reference =
@@ -54,13 +53,9 @@ impl Reference {
         queue.charge(now);
         self.wants_pick = false;
         self.picks += 1;
-        let place = loop {
-            let Some(place) = queue.choose(true) else { return 0 };
-            if queue.tasks[place].life == Life::Present {
-                break place;
-            }
-            queue.leave(place); // it owes nothing any more
-            queue.tasks[place].lag = queue.tasks[place].lag.min(0);
+        let Some(place) = queue.next(true) else {
+            queue.timer = None;
+            return 0;
         };
         if queue.has(Property::Conserve) && self.picks.is_multiple_of(8) {
             return 0;
@@ -77,30 +72,44 @@ impl Reference {
 
     /// A task wakes, or joins for the first time.
     fn wake(&mut self, place: usize, is_new: bool, now: i64) {
-        let (queue, mut is_over) = (&mut self.queue, false);
-        if queue.tasks[place].life == Life::Delayed {
-            let mean = queue.mean();
+        let queue = &mut self.queue;
+        let is_7_3 = queue.options.version == Version::Linux7_3;
+        let is_delayed = queue.tasks[place].life == Life::Delayed;
+        let mut is_over = (is_7_3 || !is_delayed) && queue.charge(now);
+        if is_delayed {
+            // It may have slept longer than it owed; that is not credited.
+            let moves = match is_7_3 {
+                true => queue.keep_lag(place),
+                false => queue.mean() > queue.tasks[place].vruntime,
+            };
             queue.tasks[place].life = Life::Present;
-            if mean > queue.tasks[place].vruntime {
-                queue.leave(place); // it has slept longer than it owed; that is not credited
-                queue.tasks[place].lag = 0;
+            if moves {
+                let lag = if is_7_3 { queue.tasks[place].lag } else { 0 };
+                queue.leave(place);
+                queue.tasks[place].lag = lag;
                 queue.join(place, None);
             }
         } else {
-            is_over = queue.charge(now);
             let is_half = is_new && !queue.has(Property::New);
             let half = queue.virtual_time(place, queue.tasks[place].slice) / 2;
             queue.join(place, is_half.then_some(half));
+            queue.set_timer_if_none();
         }
         is_over |= queue.charge(now);
-        let preempts = is_over || self.preempts(place);
-        self.wants_pick |= preempts && !self.queue.has(Property::Preempt);
+        let hears = !queue.has(Property::Preempt);
+        self.wants_pick |= is_over && hears;
+        let preempts = self.preempts(place, is_new);
+        self.wants_pick |= preempts && hears;
     }
 
     /// Whether a task that waits from now on runs before the running one.
-    fn preempts(&mut self, place: usize) -> bool {
+    fn preempts(&mut self, place: usize, is_new: bool) -> bool {
         let queue = &mut self.queue;
-        let Some(running) = queue.running.filter(|_| !self.wants_pick) else { return true };
+        let Some(running) = queue.running else { return true };
+        let is_7_3 = queue.options.version == Version::Linux7_3;
+        if self.wants_pick && !is_7_3 {
+            return true;
+        }
         let is_short = queue.tasks[place].slice < queue.tasks[running].slice;
         match queue.options.version {
             Version::Linux6_12 => {
@@ -122,13 +131,40 @@ impl Reference {
                 }
                 preempts
             }
+            Version::Linux7_3 => self.preempts_7_3(place, running, is_new),
         }
+    }
+
+    /// The same in 7.3. A new task preempts only with a shorter request, one that still sleeps not
+    /// at all; and the end of the running task's protection comes nearer, whatever was wanted.
+    fn preempts_7_3(&mut self, place: usize, running: usize, is_new: bool) -> bool {
+        let queue = &mut self.queue;
+        let is_short = queue.tasks[place].slice < queue.tasks[running].slice;
+        let may = queue.tasks[place].life == Life::Present && (is_short || !is_new);
+        let preempts =
+            may && (queue.next(!is_short) == Some(place) || is_short && queue.is_eligible(place));
+        let vruntime = queue.tasks[running].vruntime;
+        let until = if preempts {
+            vruntime
+        } else if queue.options.run_to_parity {
+            let shortest = queue.virtual_time(running, queue.shortest());
+            vruntime.min(queue.mean()) + shortest
+        } else {
+            i128::MAX
+        };
+        let protected = &mut queue.tasks[running].protected;
+        *protected = until.min(*protected);
+        let slice = |place: usize| queue.tasks[place].slice;
+        if preempts && is_short && queue.buddy.is_none_or(|buddy| slice(buddy) >= slice(place)) {
+            queue.buddy = Some(place);
+        }
+        preempts
     }
 
     fn yields(&mut self, now: i64) {
         let queue = &mut self.queue;
-        queue.charge(now);
         let Some(place) = queue.running.filter(|_| !queue.is_alone()) else { return };
+        queue.charge(now);
         if queue.has(Property::Yield) {
             return;
         }
@@ -144,6 +180,7 @@ impl Reference {
         let queue = &mut self.queue;
         queue.charge(now);
         let Some(place) = queue.running else { return };
+        queue.keep_lag(place);
         let delays = queue.options.delay_dequeue && !queue.has(Property::Delay) && !ends;
         if delays && !queue.is_eligible(place) {
             queue.tasks[place].life = Life::Delayed;
@@ -154,8 +191,8 @@ impl Reference {
         }
     }
 
-    /// A new weight or request. The lag in CPU time stays, and the rest of the request: in 6.18 in
-    /// CPU time too, in 6.12 in virtual time.
+    /// A new weight or request. The lag in CPU time stays, and the rest of the request: in 6.12 in
+    /// virtual time, later in CPU time too. In 7.3 a running task's protection stays as it is.
     fn change(&mut self, place: usize, weight: u32, slice: i64, now: i64) {
         let queue = &mut self.queue;
         let Task { weight: old, slice: old_slice, life, .. } = queue.tasks[place];
@@ -174,16 +211,21 @@ impl Reference {
         if life != Life::Away && !keeps {
             let rest = match queue.options.version {
                 Version::Linux6_12 => rest,
-                Version::Linux6_18 => scaled(rest),
+                Version::Linux6_18 | Version::Linux7_3 => scaled(rest),
             };
             queue.join(place, Some(rest));
             queue.tasks[place].life = life;
-            if runs {
-                queue.run(place);
+            match queue.options.version {
+                _ if !runs => {}
+                Version::Linux7_3 => queue.running = Some(place),
+                _ => queue.run(place),
             }
+            queue.set_timer_if_none();
         }
-        if weight != old && !queue.is_alone() && (runs || life == Life::Present) {
-            self.wants_pick |= if runs { weight < old } else { self.preempts(place) };
+        let is_looked_at = life == Life::Present
+            || life == Life::Delayed && queue.options.version == Version::Linux7_3;
+        if weight != old && !queue.is_alone() && (runs || is_looked_at) {
+            self.wants_pick |= if runs { weight < old } else { self.preempts(place, false) };
         }
     }
 
@@ -216,7 +258,8 @@ impl Subject for Reference {
             Op::Wake { task } => self.wake(self.place(task)?, false, now),
             Op::New { task } => self.wake(self.place(task)?, true, now),
             Op::Tick => {
-                let is_over = self.queue.charge(now);
+                let is_timer = self.queue.timer.take_if(|due| *due <= now).is_some();
+                let is_over = self.queue.charge(now) || is_timer;
                 self.wants_pick |= is_over && !self.queue.has(Property::Tick);
             }
             Op::Block => self.block(now, false),

@@ -116,7 +116,7 @@ pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let mut folders: Vec<PathBuf> = crates
         .flatten()
         .map(|entry| entry.path())
-        .chain(["recorder", "scx"].map(|name| root.join(name)))
+        .chain(["conformance", "recorder", "scx"].map(|name| root.join(name)))
         .collect();
     folders.retain(|folder| folder.join("Cargo.toml").is_file());
     folders.sort();

@@ -10,7 +10,7 @@ fn manifests() -> Vec<(PathBuf, Table)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
     let manifests = folders
-        .chain(["recorder", "scx"].map(|name| root.join(name)))
+        .chain(["conformance", "recorder", "scx"].map(|name| root.join(name)))
         .map(|folder| folder.join("Cargo.toml"));
     let manifests: Vec<_> = manifests.filter(|file| file.is_file()).collect();
     assert!(manifests.len() > 15, "{manifests:?}");
@@ -75,4 +75,36 @@ fn with_a_version(manifest: &Table) -> impl Iterator<Item = String> {
         .flatten()
         .filter(|(_, value)| value.get("workspace").is_none())
         .map(|(name, _)| name.clone())
+}
+
+/// What is wrong with the list of hashes `locked`, which was made from `listed`.
+fn unlocked(listed: &str, locked: &str) -> Vec<String> {
+    let wanted = listed.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (!line.starts_with('#') && words.get(1) == Some(&"pip")).then(|| words[2].to_string())
+    });
+    let logical = locked.replace("\\\n", " ");
+    let lines: Vec<&str> =
+        logical.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).collect();
+    let names = |line: &str| line.split_whitespace().next().unwrap_or_default().to_string();
+    let bare = lines.iter().filter(|line| !line.contains("--hash=sha256:")).map(|line| names(line));
+    let missing = wanted.filter(|wanted| !lines.iter().any(|line| names(line) == *wanted));
+    bare.map(|name| format!("no hash: {name}"))
+        .chain(missing.map(|name| format!("not locked: {name}")))
+        .collect()
+}
+
+#[test]
+fn every_package_of_python_is_installed_by_hash() {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools");
+    let read = |name: &str| fs::read_to_string(tools.join(name)).unwrap();
+    let (listed, locked) = (read("packages.txt"), read("pip.txt"));
+    assert!(locked.matches("--hash=sha256:").count() > 100);
+    assert_eq!(unlocked(&listed, &locked), Vec::<String>::new());
+    assert!(read("setup").contains("--require-hashes"));
+    // And it would be seen.
+    let planted = locked.replacen("pytest==", "pytest==0.", 1) + "left-pad==1.0\n";
+    let found = unlocked(&listed, &planted);
+    assert!(found.iter().any(|what| what.starts_with("not locked: pytest")), "{found:?}");
+    assert!(found.contains(&"no hash: left-pad==1.0".to_string()), "{found:?}");
 }

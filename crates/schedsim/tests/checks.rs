@@ -7,8 +7,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
 use schedsim::policy::{
-    Catalog, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Reweight,
-    Scan, Shares, Stop, Wake,
+    Catalog, Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, PolicySpec, Promises,
+    Reweight, Scan, Shares, Stop, VirtualTimes, Wake,
 };
 use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
@@ -76,6 +76,12 @@ impl<P: Policy> Policy for Broken<P> {
             Fault::Promises(promises) | Fault::Deaf(promises) => promises,
             _ => self.policy.promises(),
         }
+    }
+    fn virtual_times(&self, task: TaskId, now: Time) -> Option<VirtualTimes> {
+        self.policy.virtual_times(task, now)
+    }
+    fn keep(&mut self, task: TaskId, kept: Kept) {
+        self.policy.keep(task, kept);
     }
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.policy.queue_length(cpu)

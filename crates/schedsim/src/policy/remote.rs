@@ -22,10 +22,11 @@ pub use served::{Served, serve, serve_descriptor};
 pub use words::{receive, send};
 
 use super::{
-    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Scan, Stop, Wake,
+    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Promises, Reweight, Scan, Stop,
+    VirtualTimes, Wake,
 };
 use crate::workload::Affinity;
-use crate::{CpuId, Machine, TaskId};
+use crate::{CpuId, Machine, TaskId, Time};
 use calls::Call;
 use state::Seen;
 use std::cell::RefCell;
@@ -202,6 +203,13 @@ impl<L: Link> Policy for Remote<L> {
     fn promises(&self) -> Promises {
         self.promises
     }
+
+    /// Not of the protocol: vectors reach a policy in another process by their own.
+    fn virtual_times(&self, _task: TaskId, _now: Time) -> Option<VirtualTimes> {
+        None
+    }
+
+    fn keep(&mut self, _task: TaskId, _kept: Kept) {}
 
     fn queue_length(&self, cpu: CpuId) -> u32 {
         let length = self.ask_alone(Call::QueueLength(cpu), |reader| reader.number());

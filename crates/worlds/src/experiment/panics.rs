@@ -6,8 +6,8 @@
 
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{
-    AnyPolicy, Context, Dispatch, Effect, Enqueue, Needs, Policy, PolicySpec, Promises, Reweight,
-    Scan, Stop, Wake,
+    AnyPolicy, Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, PolicySpec, Promises,
+    Reweight, Scan, Stop, VirtualTimes, Wake,
 };
 use schedsim::seat::{Breach, Callback, Rule};
 use schedsim::trace::Trace;
@@ -150,6 +150,16 @@ impl Policy for Watched {
 
     fn promises(&self) -> Promises {
         self.policy.promises()
+    }
+
+    fn virtual_times(&self, task: TaskId, now: Time) -> Option<VirtualTimes> {
+        if self.has_panicked { None } else { self.policy.virtual_times(task, now) }
+    }
+
+    fn keep(&mut self, task: TaskId, kept: Kept) {
+        if !self.has_panicked {
+            self.policy.keep(task, kept);
+        }
     }
 
     fn queue_length(&self, cpu: CpuId) -> u32 {
