@@ -14,6 +14,8 @@ pub(crate) struct Client {
     pub slice: i64,
     /// It never sleeps.
     pub is_hungry: bool,
+    /// It sleeps or ends at some time.
+    pub leaves: bool,
 }
 
 /// The ideal service of each task, and the real one.
@@ -167,8 +169,8 @@ impl Ideal {
 
     /// By how much tasks that have left may have moved the mean, in CPU time.
     fn most_left(&self) -> i128 {
-        let sleepers = self.clients.iter().filter(|client| !client.is_hungry);
-        sleepers.map(|client| i128::from(client.slice) + i128::from(self.tick)).sum()
+        let leavers = self.clients.iter().filter(|client| client.leaves);
+        leavers.map(|client| i128::from(client.slice) + i128::from(self.tick)).sum()
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_ideal_is_by_weight_and_the_bounds_are_those_of_the_proof() {
-        let client = |weight, slice| Client { weight, slice, is_hungry: true };
+        let client = |weight, slice| Client { weight, slice, is_hungry: true, leaves: false };
         let mut ideal = Ideal::new(4, [client(1, 3), client(2, 3)].into_iter());
         ideal.join(0);
         ideal.join(1);

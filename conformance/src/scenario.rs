@@ -47,6 +47,7 @@ pub(crate) fn play(header: &Header, programs: &[Program], subject: &mut dyn Subj
         weight: program.weight,
         slice: program.slice,
         is_hungry: program.is_hungry(),
+        leaves: !program.is_hungry(),
     };
     let mut cpu = Cpu {
         subject,

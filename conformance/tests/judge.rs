@@ -32,6 +32,7 @@ fn found(outcome: &Outcome) -> Option<(Property, usize)> {
 
 #[test]
 fn each_real_kernel_conserves_and_the_eevdf_ones_keep_their_bounds() {
+    let mut lags = 0;
     for file in kernels() {
         let vector = Vector::read_to_judge(&file).unwrap();
         let outcome = judge(&vector, &Judging::default());
@@ -41,9 +42,10 @@ fn each_real_kernel_conserves_and_the_eevdf_ones_keep_their_bounds() {
         {
             let outcome = judge(&vector, &claiming("eevdf"));
             assert_eq!(outcome.verdict, Verdict::Agree, "{} as EEVDF", file.display());
-            assert!(outcome.compared[Property::LagBound as usize] > 0, "{}", file.display());
+            lags += outcome.compared[Property::LagBound as usize];
         }
     }
+    assert!(lags > 500, "{lags} lags");
 }
 
 /// Each pick of each kernel, changed to a sleeper and to nobody, is found at just that line.
@@ -152,10 +154,9 @@ fn a_task_that_ends_is_held_to_its_share_by_then() {
 
 #[test]
 fn a_cpu_that_idles_for_long_before_its_pick_does_not_conserve() {
-    for (at, expected) in [(1_000_000, None), (1_000_001, Some((Property::Conserve, 7)))] {
-        let text = hogs(r#""share""#, (1, 1), &[(1, 1)])
-            .replace(r#"{"at":0,"op":"pick""#, &format!(r#"{{"at":{at},"op":"pick""#))
-            .replace(r#"{"at":1000000,"op":"tick"}"#, r#"{"at":2000000,"op":"tick"}"#);
+    for (at, expected) in [(10_000_000, None), (10_000_001, Some((Property::Conserve, 7)))] {
+        let text = hogs(r#""share""#, (1, 1), &[(1, 20)])
+            .replace(r#"{"at":0,"op":"pick""#, &format!(r#"{{"at":{at},"op":"pick""#));
         assert_eq!(found(&judged(&text, &Judging::default())), expected);
     }
 }

@@ -18,6 +18,7 @@ mod rt_app;
 
 mod recording;
 mod text;
+mod vectors;
 
 pub use anonymous::{anonymise_program, anonymise_trace};
 pub use description::{described, write_description};
@@ -26,6 +27,7 @@ pub use names::Names;
 pub use occupancy::{Interval, Occupancy};
 pub use queue_lengths::QueueLengths;
 pub use recording::RecordingWriter;
+pub use vectors::{Written, chosen_cpu, export_vectors};
 
 #[cfg(feature = "parquet")]
 use crate::trace_file::TableWriter;
@@ -72,18 +74,24 @@ impl Format {
     }
 }
 
-/// What `schedlab export` writes: a trace, or the program of a recording.
+/// What `schedlab export` writes: a trace, the program of a recording, or a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A trace.
     Trace(Format),
     /// A program.
     Program(Language),
+    /// What happened to one CPU's fair tasks, for `schedlab-vectors`.
+    Vectors,
 }
 
 impl Target {
     /// The target for a file name.
     pub fn of_name(path: &Path) -> Option<Target> {
+        let name = path.file_name()?.to_str()?;
+        if name.strip_suffix(".zst").unwrap_or(name).ends_with(".jsonl") {
+            return Some(Target::Vectors);
+        }
         let program = Language::of_name(path).map(Target::Program);
         program.or_else(|| Format::of_name(path).map(Target::Trace))
     }
@@ -100,6 +108,7 @@ impl clap::ValueEnum for Target {
             Target::Program(Language::Workload),
             Target::Program(Language::RtApp),
             Target::Program(Language::C),
+            Target::Vectors,
         ]
     }
 
@@ -107,6 +116,10 @@ impl clap::ValueEnum for Target {
         match self {
             Target::Trace(format) => format.to_possible_value(),
             Target::Program(language) => language.to_possible_value(),
+            Target::Vectors => Some(clap::builder::PossibleValue::new("vectors").help(
+                "What happened to one CPU's tasks and who ran, as a history that \
+                 schedlab-vectors --judge reads",
+            )),
         }
     }
 }

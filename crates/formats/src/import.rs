@@ -93,6 +93,8 @@ pub struct Recording {
     /// The task of each [`TaskId`](schedsim::TaskId), by index. A pid that is reused after its task
     /// ended gets a new id.
     pub tasks: Vec<TaskInfo>,
+    /// By task: its priority changed after it had run. `tasks` has the last one.
+    pub reprioritised: Vec<bool>,
     /// The number of CPUs that the file shows: the highest CPU number plus one, or the number in
     /// the file's header if that is larger.
     pub cpus: u16,

@@ -75,6 +75,13 @@ impl FromStr for CpuSet {
     }
 }
 
+impl CpuSet {
+    /// The CPU, if it is one.
+    pub fn only(&self) -> Option<u16> {
+        self.0.first().copied().filter(|_| self.0.len() == 1)
+    }
+}
+
 impl Selection {
     /// Whether all of a trace is read.
     pub fn is_all(&self) -> bool {

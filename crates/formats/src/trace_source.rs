@@ -5,14 +5,20 @@ use crate::import::Options;
 use crate::selection::{Selected, Selection};
 use crate::trace_file::{Header, Reader, Task};
 use program::Error;
-use schedsim::Time;
 use schedsim::trace::{CHUNK, Event, Observer};
+use schedsim::{TaskId, Time};
 use std::path::{Path, PathBuf};
 
 /// A trace: its description and the place of its events.
 pub struct TraceSource {
     /// The workload, the candidate (`recorded` for a recording), the CPUs and the tasks.
     pub header: Header,
+    /// How many events were lost while it was recorded.
+    pub lost: u64,
+    /// It does not say priorities nor why tasks stopped: they are inferred.
+    pub is_inferred: bool,
+    /// By task: its priority changed while it was recorded; the header has the last one.
+    reprioritised: Vec<bool>,
     path: PathBuf,
     is_recording: bool,
     selection: Selection,
@@ -29,6 +35,9 @@ impl TraceSource {
         if Reader::recognises(path) {
             return Ok(TraceSource {
                 header: Reader::open(path)?.header().clone(),
+                lost: 0,
+                is_inferred: false,
+                reprioritised: Vec::new(),
                 path: path.to_path_buf(),
                 is_recording: false,
                 selection: Selection::default(),
@@ -51,6 +60,9 @@ impl TraceSource {
         };
         TraceSource {
             header,
+            lost: recording.report.lost,
+            is_inferred: recording.report.is_inferred,
+            reprioritised: recording.reprioritised.clone(),
             path: path.to_path_buf(),
             is_recording: true,
             selection: Selection::default(),
@@ -77,9 +89,16 @@ impl TraceSource {
         let end = self.all(vec![&mut selected])?;
         let part = selected.finish(end)?;
         let left = part.tasks.iter().filter_map(|task| tasks.get(task.index()).cloned());
+        let reprioritised = part.tasks.iter().map(|task| self.is_reprioritised(*task)).collect();
         self.header.tasks = left.collect();
+        self.reprioritised = reprioritised;
         self.selection = selection;
         Ok(self)
+    }
+
+    /// Whether the priority of `task` changed while it was recorded.
+    pub fn is_reprioritised(&self, task: TaskId) -> bool {
+        self.reprioritised.get(task.index()).copied().unwrap_or(false)
     }
 
     /// Passes all events to `observers` and returns the time of the last.

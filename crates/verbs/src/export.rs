@@ -4,7 +4,10 @@
 use crate::programs::written_out;
 use crate::read_with_progress;
 use clap::Args;
-use formats::export::{Language, Omitted, Target, anonymise_program, anonymise_trace, export};
+use formats::export::{
+    Language, Omitted, Target, Written, anonymise_program, anonymise_trace, chosen_cpu, export,
+    export_vectors,
+};
 use formats::selection::Selection;
 use formats::trace_source::TraceSource;
 use formats::workload::Workload;
@@ -22,13 +25,15 @@ use worlds::experiment::{CostOverrides, Reading, Recorded};
                   schedlab export redis-eevdf.trace -o redis-eevdf.txt.zst\n  \
                   schedlab export redis-eevdf.trace -o redis-eevdf.parquet\n  \
                   schedlab export perf.data --window 1s..2s --comm redis-server -o part.txt\n  \
+                  schedlab export fair.trace --cpus 0 -o fair.jsonl\n  \
                   schedlab export program.rec -o program.toml\n  \
                   schedlab export program.rec --anonymise -o reproducer.c\n  \
                   schedlab export program.rec --to rt-app -o program.json\n\n\
                   Open a .pftrace at https://ui.perfetto.dev; it stays in the browser. The \
                   extension sets the format: .pftrace, .json, .txt, .ftrace.txt, .parquet; .toml, .c and \
                   .rt-app.json are programs that do what the recorded tasks do, or those of a \
-                  workload; add .zst to compress.")]
+                  workload; .jsonl is a history of one CPU that schedlab-vectors --judge reads; \
+                  add .zst to compress the others.")]
 pub struct Export {
     /// A trace of schedlab (`schedlab run … --trace FILE`, or Parquet), or a recording; for a
     /// program also a closed workload
@@ -57,13 +62,14 @@ impl Export {
             let name = self.output.display();
             Error::Usage(format!(
                 "the format of {name} is unknown; use the extension .pftrace, .json, .txt, \
-                 .ftrace.txt, .parquet, .toml, .rt-app.json or .c, or say \
-                 --to perfetto|chrome|perf-script|ftrace|parquet|workload|rt-app|c"
+                 .ftrace.txt, .parquet, .toml, .rt-app.json, .c or .jsonl, or say --to \
+                 perfetto|chrome|perf-script|ftrace|parquet|workload|rt-app|c|vectors"
             ))
         })?;
         let format = match target {
             Target::Trace(format) => format,
             Target::Program(language) => return self.write_program(language),
+            Target::Vectors => return self.write_vectors(),
         };
         if self.without_background {
             let reason = "--without-background is for programs: .toml, .c and .rt-app.json. For a trace, choose tasks with --comm";
@@ -79,6 +85,35 @@ impl Export {
             eprintln!(
                 "schedlab: left out {overheads} overhead and {jobs} job events, which perf has no \
                  words for; .pftrace, .json and .parquet have them"
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes what happened to one CPU's tasks.
+    fn write_vectors(mut self) -> Result<(), Error> {
+        if self.without_background {
+            let reason = "a history has all tasks of its CPU; leave out --without-background";
+            return Err(Error::Usage(reason.to_string()));
+        }
+        let cpu = chosen_cpu(&mut self.part)?;
+        let mut source = TraceSource::open(&self.trace)?.select(self.part)?;
+        if self.anonymise {
+            anonymise_trace(&mut source.header);
+        }
+        let written = export_vectors(&source, cpu, &self.output)?;
+        let Written { length, periods, idle, is_cut } = written;
+        eprintln!("schedlab: wrote {length}, from the first event to the last of a busy period");
+        if periods > 0 {
+            eprintln!(
+                "schedlab: it is the longest; {periods} others are left out, in {idle} of which \
+                 the CPU idled though a task was ready (choose with --window)"
+            );
+        }
+        if is_cut {
+            eprintln!(
+                "schedlab: it ends before its busy period does, at the most lines or tasks that \
+                 a history may have (choose a part with --window)"
             );
         }
         Ok(())

@@ -227,6 +227,7 @@ impl<'a> Recorder<'a> {
         // CPU numbers are below 4096.
         let cpus = self.cpus_online.max(report.cpus.len().try_into().unwrap_or(u16::MAX));
         Ok(Recording {
+            reprioritised: self.tasks.reprioritised(),
             tasks: self.tasks.into_infos(),
             cpus,
             duration: Nanos(self.latest.saturating_sub(first)),

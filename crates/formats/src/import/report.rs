@@ -38,6 +38,8 @@ pub struct Report {
     pub pids_reused: u64,
     /// The number of wakings that were not recorded, for which the wakeup stands.
     pub late_wakings: u64,
+    /// Priorities and why tasks stopped are not in the file: they are inferred.
+    pub is_inferred: bool,
     /// What the recorder measured about itself and the machine, as lines.
     pub measured: Vec<String>,
     /// Warnings, as sentences.

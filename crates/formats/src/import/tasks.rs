@@ -23,6 +23,8 @@ struct Task {
     pid: u32,
     tgid: u32,
     prio: u8,
+    /// Its priority changed after it had run.
+    reprioritised: bool,
     life: Life,
 }
 
@@ -71,7 +73,9 @@ impl Tasks {
                     return self.create(named);
                 }
                 task.comm = Comm::new(named.comm);
-                task.prio = clamp(named.prio);
+                let prio = clamp(named.prio);
+                task.reprioritised |= task.prio != prio && task.life != Life::Mentioned;
+                task.prio = prio;
                 id
             }
             _ => self.create(named),
@@ -155,6 +159,11 @@ impl Tasks {
         }
     }
 
+    /// By task: whether its priority changed after it had run.
+    pub fn reprioritised(&self) -> Vec<bool> {
+        self.tasks.iter().map(|task| task.reprioritised).collect()
+    }
+
     /// The information on all tasks.
     pub fn into_infos(self) -> Vec<TaskInfo> {
         let info = |task: &Task| TaskInfo {
@@ -175,6 +184,7 @@ impl Tasks {
             pid: named.pid,
             tgid: 0,
             prio: clamp(named.prio),
+            reprioritised: false,
             life: Life::Mentioned,
         });
         if self.bind(named.pid, id) != TaskId::NONE {

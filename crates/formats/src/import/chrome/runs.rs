@@ -251,6 +251,7 @@ impl Runs {
             let record = Record { time: moment.time, cpu, context, current: None, what };
             recorder.record(&record).map_err(|problem| (Place::File, problem))?;
         }
+        recorder.report.is_inferred = true;
         recorder.report.warnings.push(
             "this export says neither priorities nor processes, nor what woke a task. Why a task \
              stopped, and for which CPU it was woken, follow from what it does next: one that does \
