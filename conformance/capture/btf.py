@@ -2,24 +2,41 @@
 
 Format: Documentation/bpf/btf.rst. Offsets are in bytes."""
 
+import shutil
 import struct
 import subprocess
+import sys
 
 
 PACKERS = [("zstd", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ\0"), ("gzip", b"\x1f\x8b\x08"), ("lz4", b"\x02!L\x18")]
 
 
+def unusable(what):
+    print(what, file=sys.stderr)
+    raise SystemExit(3)
+
+
 def unpacked(image):
     """The ELF file inside the bzImage at the path `image`."""
-    data = open(image, "rb").read()
+    try:
+        data = open(image, "rb").read()
+    except OSError as why:
+        unusable(f"{image}: {why.strerror}; give the path of a bzImage")
+    absent = []
     for command, magic in PACKERS:
+        if magic in data and not shutil.which(command):
+            absent.append(command)
+            continue
         at = -1
         while (at := data.find(magic, at + 1)) >= 0:
             # What follows the compressed part is no error: the tools write before they complain.
             out = subprocess.run([command, "-dc"], input=data[at:], capture_output=True).stdout
             if out.startswith(b"\x7fELF"):
                 return out
-    raise SystemExit(f"{image} holds no kernel packed by zstd, xz, gzip or lz4: give the path of a bzImage")
+    if absent:
+        print(f"the kernel may be packed by {' or '.join(absent)}: install it with apt-get install", file=sys.stderr)
+        raise SystemExit(77)
+    unusable(f"{image} holds no kernel packed by zstd, xz, gzip or lz4: give the path of a bzImage")
 
 
 def section(elf, name):
@@ -44,7 +61,7 @@ class Types:
     def __init__(self, data):
         magic, _, _, head, types, length, strings, _ = struct.unpack_from("<HBBIIIII", data)
         if magic != 0xEB9F:
-            raise SystemExit("the kernel's type information is not BTF")
+            unusable("the kernel's type information is not BTF")
         self.strings, self.all, self.named = data[head + strings :], [None], {}
         at, end = head + types, head + types + length
         while at < end:

@@ -10,7 +10,8 @@ the queue is read out of the guest's memory: nothing is added to the kernel, not
 A busy period that begins with an empty queue becomes a vector.
 
 It holds what it reads against the kernel's own sums (avg_vruntime, avg_load), and ends with 4 if they
-differ. Needs qemu-system-x86_64, gcc with a static libc, cpio and zstd or xz; 77 if one is missing."""
+differ, with 3 if the kernel is of no use, and with 77 if qemu-system-x86_64, gcc with a static libc, cpio
+or what unpacks the kernel is missing."""
 
 import argparse
 import hashlib
@@ -73,13 +74,13 @@ class Kernel:
             guest.wait(timeout=120)
         said = (work / "console").read_text(errors="replace")
         if "symbols end" not in said:
-            raise SystemExit(f"the guest did not say its symbols:\n{said[-2000:]}")
+            btf.unusable(f"the guest did not say its symbols; its console:\n{said[-2000:]}")
         self.symbols = {name: int(at, 16) for at, name in re.findall(r"symbol (\w+) \w (\w+)", said)}
 
     def function(self, what):
         found = [self.symbols[name] for name in FUNCTIONS[what] if name in self.symbols]
         if not found and what not in OPTIONAL:
-            raise SystemExit(f"{self.release} has none of {', '.join(FUNCTIONS[what])}: teach FUNCTIONS its name")
+            btf.unusable(f"{self.release} has none of {', '.join(FUNCTIONS[what])}: teach FUNCTIONS its name")
         return found if what == "other" else found[:1]
 
     def guest(self, scenario, stopped=False):
@@ -456,6 +457,8 @@ def main():
     given = parser.parse_intermixed_args()
     for program, package in (("qemu-system-x86_64", "qemu-system-x86"), ("cpio", "cpio"), ("gcc", "gcc")):
         shutil.which(program) or missing(f"{program} is missing; install it with: apt-get install {package}")
+    for scenario in given.scenarios:
+        scenario.is_file() or btf.unusable(f"{scenario}: no such file; give one as in {HERE.name}/scenarios")
     given.scenarios = given.scenarios or sorted((HERE / "scenarios").glob("*.txt"))
     with tempfile.TemporaryDirectory() as work:
         kernel = Kernel(given.kernel, Path(work))
