@@ -199,7 +199,7 @@ impl Play<'_> {
         if by.abs() <= i128::from(self.header.tolerance) {
             return Ok(());
         }
-        if member == Member::Deadline && self.may_be_due(theirs) {
+        if member == Member::Deadline && property != Property::Yield && self.may_be_due(theirs) {
             // One of them began a new request, and the other did not.
             let old = self.kernel.get(&task).and_then(|state| state.deadline).unwrap_or(expected);
             let stays = |due: i128| (due - i128::from(old)).abs() <= self.header.tolerance.into();
@@ -223,15 +223,18 @@ impl Play<'_> {
             return Ok(());
         };
         let property = property_of(op, Member::Resched, false);
-        self.outcome.count(property);
         if expected == got {
+            self.outcome.count(property);
             return Ok(());
         }
         let state = |task: u32| step.then.state(task).or(self.kernel.get(&task));
         let is_due = state(running).is_some_and(|state| self.may_be_due(state));
         if is_due || op.task().is_some_and(|task| self.is_tie(&step.then, task, running)) {
-            return Err(End::Tie);
+            self.outcome.close.push(step.line);
+            self.asked = true; // one of the two wants to, and what follows is the kernel's pick
+            return Ok(());
         }
+        self.outcome.count(property);
         let wish = |wants: bool| if wants { "a new pick" } else { "no new pick" }.to_string();
         Err(End::Differ(property, wish(expected), wish(got)))
     }

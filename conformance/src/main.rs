@@ -216,13 +216,15 @@ fn test_the_tests(vectors: Vec<(PathBuf, Vector)>) -> Result<u8, Failure> {
         found += count;
         lies.extend(missed);
     }
-    for (property, vector) in canaries::faults(&sound) {
+    for (claims, property, vector) in canaries::faults(&sound) {
         let (name, fault) = (property.name(), property.fault());
         match vector {
             Some(canaries::Found { name: vector, at }) => {
-                print(&format!("{name:10} found by {vector}, at {}\n", at.name()))?;
+                print(&format!("{claims:18} {name:10} found by {vector}, at {}\n", at.name()))?;
             }
-            None => lies.push(format!("no vector finds a reference that {fault} ({name})")),
+            None => {
+                lies.push(format!("no vector of {claims} finds a reference that {fault} ({name})"));
+            }
         }
     }
     print(&format!("{} canaries, {found} changed expectations\n", changed.len()))?;

@@ -13,6 +13,10 @@ pub struct Outcome {
     pub compared: [u64; Property::ALL.len()],
     /// The line of a history at which it ended early, as rounding could decide there.
     pub tie: Option<usize>,
+    /// The lines at which a wish to pick was not compared, as rounding could decide there.
+    pub close: Vec<usize>,
+    /// The claimed properties of which nothing was compared.
+    pub untested: Vec<Property>,
 }
 
 /// Whether a subject and a vector agree.
@@ -46,7 +50,14 @@ pub struct Difference {
 impl Outcome {
     /// Nothing compared yet.
     pub(crate) fn new() -> Outcome {
-        Outcome { verdict: Verdict::Agree, events: 0, compared: [0; 16], tie: None }
+        Outcome {
+            verdict: Verdict::Agree,
+            events: 0,
+            compared: [0; 16],
+            tie: None,
+            close: Vec::new(),
+            untested: Vec::new(),
+        }
     }
 
     /// Whether the subject agrees.

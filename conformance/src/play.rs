@@ -1,6 +1,7 @@
 //! Plays a vector of either kind.
 
 use crate::outcome::{Outcome, Verdict};
+use crate::property::Property;
 use crate::read::{Body, Vector};
 use crate::subject::Subject;
 use crate::{history, scenario};
@@ -11,8 +12,11 @@ pub fn play(vector: &Vector, subject: &mut dyn Subject) -> Outcome {
         let why = "this history states nothing that a subject could do again; judge it: --judge";
         return Outcome { verdict: Verdict::Refused(why.into()), ..Outcome::new() };
     }
-    match &vector.body {
+    let mut outcome = match &vector.body {
         Body::History(steps) => history::play(&vector.header, steps, subject),
         Body::Scenario(programs) => scenario::play(&vector.header, programs, subject),
-    }
+    };
+    let none = |property: &Property| outcome.compared[*property as usize] == 0;
+    outcome.untested = vector.header.properties.iter().copied().filter(none).collect();
+    outcome
 }

@@ -5,12 +5,13 @@ use crate::format::{Answer, Event};
 use crate::lines::line;
 use crate::subject::{Broken, Subject};
 use std::io::{BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A process under test. It is killed at the end.
+/// A process under test. It and what it has started are killed at the end.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -33,6 +34,7 @@ impl Process {
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()?;
         let (events, to_write) = sync_channel::<String>(16);
         let (to_main, answers) = sync_channel(1);
@@ -117,7 +119,10 @@ impl Subject for Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.events = None;
-        // Killed and waited for: no zombie stays. The threads end with the pipes.
+        // Killed with all that it has started, and waited for: no zombie stays. The threads end with
+        // the pipes.
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -9,30 +9,40 @@ use std::fmt::{self, Write as _};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     agree: u32,
+    /// Of these, those in which a claimed property was not tested.
+    in_part: u32,
     differ: u32,
+    broken: u32,
     refused: u32,
 }
 
 impl Tally {
     /// One more vector.
     pub fn count(&mut self, outcome: &Outcome) {
+        self.in_part += u32::from(outcome.agrees() && !outcome.untested.is_empty());
         *match outcome.verdict {
             Verdict::Agree => &mut self.agree,
             Verdict::Refused(_) => &mut self.refused,
-            Verdict::Differ(_) | Verdict::Broken(_) => &mut self.differ,
+            Verdict::Differ(_) => &mut self.differ,
+            Verdict::Broken(_) => &mut self.broken,
         } += 1;
     }
 
-    /// Whether none differed and at least one agreed.
+    /// Whether none differed or broke, and at least one agreed in all that it claims.
     pub fn passes(self) -> bool {
-        self.differ == 0 && self.agree > 0
+        self.differ == 0 && self.broken == 0 && self.agree > self.in_part
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        let Tally { agree, differ, refused } = self;
-        write!(out, "{agree} agree, {differ} differ, {refused} refused")
+        let Tally { agree, in_part, differ, broken, refused } = self;
+        write!(out, "{agree} agree")?;
+        if *in_part > 0 {
+            write!(out, " ({in_part} in part)")?;
+        }
+        write!(out, ", {differ} differ, {refused} refused")?;
+        if *broken > 0 { write!(out, ", {broken} broken") } else { Ok(()) }
     }
 }
 
@@ -47,6 +57,10 @@ pub fn text(vector: &Vector, outcome: &Outcome) -> String {
     );
     if let Some(line) = outcome.tie {
         let _ = write!(text, ", until line {line}, where rounding could decide");
+    }
+    let untested = untested(outcome);
+    if outcome.agrees() && !untested.is_empty() {
+        let _ = write!(text, "; not tested: {}", untested.join(", "));
     }
     text.push('\n');
     match &outcome.verdict {
@@ -88,8 +102,14 @@ pub fn json(vector: &Vector, outcome: &Outcome) -> String {
         "tie": outcome.tie.is_some(),
         "events": outcome.events,
         "compared": compared,
+        "untested": untested(outcome),
     });
     format!("{row}\n")
+}
+
+/// The names of the claimed properties of which nothing was compared.
+fn untested(outcome: &Outcome) -> Vec<&'static str> {
+    outcome.untested.iter().copied().map(Property::name).collect()
 }
 
 /// The verdict in a word.

@@ -111,8 +111,12 @@ fn each_weight_is_that_of_a_nice_value() {
 
 #[test]
 fn every_fault_is_found_by_a_vector_that_claims_its_property() {
-    for (property, found) in canaries::faults(&own()) {
-        let found = found.unwrap_or_else(|| panic!("{} is not found", property.fault()));
+    let faults = canaries::faults(&own());
+    for property in Property::ALL {
+        assert!(faults.iter().any(|(_, tested, _)| *tested == property), "{property:?}");
+    }
+    for (claims, property, found) in faults {
+        let found = found.unwrap_or_else(|| panic!("{claims}: {} is not found", property.fault()));
         // A request of another length shows when the next one begins.
         let at = if property == Property::Slice { Property::Deadline } else { property };
         assert_eq!(found.at, at, "{property:?}: {found:?}");
