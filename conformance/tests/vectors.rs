@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use vectors::{
-    Answer, Body, Broken, Event, Op, Options, Property, Reference, Subject, Vector, Verdict,
-    canaries, play,
+    Action, Answer, Body, Broken, Event, Op, Options, Property, Reference, Subject, Vector,
+    Verdict, canaries, play,
 };
 
 fn root() -> &'static Path {
@@ -73,6 +73,40 @@ fn the_known_difference_from_linux_6_18_is_where_its_tree_has_been_turned() {
     let outcome = play(&vector, &mut reference);
     let at = outcome.difference().map(|found| (found.line, found.property));
     assert_eq!(at, Some((64, Property::Tick)));
+}
+
+/// The weights of nice −20 to 19 (`sched_prio_to_weight`).
+const OF_NICE: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
+    70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+#[test]
+fn each_weight_is_that_of_a_nice_value() {
+    for vector in read("vectors").into_iter().chain(read("canaries")) {
+        let weights: Vec<u32> = match &vector.body {
+            Body::History(steps) => {
+                let weight = |op: &Op| match *op {
+                    Op::Task { weight, .. } | Op::Weight { weight, .. } => Some(weight),
+                    _ => None,
+                };
+                steps.iter().filter_map(|step| weight(&step.event.op)).collect()
+            }
+            Body::Scenario(programs) => {
+                let later = programs.iter().flat_map(|program| &program.actions);
+                let later = later.filter_map(|action| match action {
+                    Action::Weight(weight) => Some(*weight),
+                    _ => None,
+                });
+                programs.iter().map(|program| program.weight).chain(later).collect()
+            }
+        };
+        assert!(!weights.is_empty(), "{}", vector.header.name);
+        for weight in weights {
+            assert!(OF_NICE.contains(&weight), "{}: {weight}", vector.header.name);
+        }
+    }
 }
 
 #[test]
