@@ -23,6 +23,8 @@ pub(crate) struct Ideal {
     /// The tick's period, in ns.
     tick: i64,
     clients: Vec<Client>,
+    /// By how much tasks that have left may have moved the mean, in ns of CPU time.
+    most_left: i128,
     accounts: Vec<Account>,
     /// No task has left or changed its weight: all began with lag 0.
     is_clean: bool,
@@ -45,7 +47,9 @@ impl Ideal {
     pub fn new(tick: i64, clients: impl Iterator<Item = Client>) -> Ideal {
         let clients: Vec<Client> = clients.collect();
         let accounts = vec![Account::default(); clients.len()];
-        Ideal { tick, clients, accounts, is_clean: true }
+        let leavers = clients.iter().filter(|client| client.leaves);
+        let most_left = leavers.map(|client| i128::from(client.slice) + i128::from(tick)).sum();
+        Ideal { tick, clients, most_left, accounts, is_clean: true }
     }
 
     /// The tasks, with their present weights.
@@ -119,7 +123,7 @@ impl Ideal {
         match self.is_clean {
             true => (-ahead, behind),
             false => {
-                let most = ahead + behind + self.most_left();
+                let most = ahead + behind + self.most_left;
                 (-most, most)
             }
         }
@@ -165,12 +169,6 @@ impl Ideal {
             }
         }
         (sum * own + weights - 1) / weights
-    }
-
-    /// By how much tasks that have left may have moved the mean, in CPU time.
-    fn most_left(&self) -> i128 {
-        let leavers = self.clients.iter().filter(|client| client.leaves);
-        leavers.map(|client| i128::from(client.slice) + i128::from(self.tick)).sum()
     }
 }
 

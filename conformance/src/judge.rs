@@ -21,6 +21,9 @@ const LEAVING_IDLE: i64 = 10_000_000;
 /// The tick and the request of a history that does not know them, in ns.
 const UNKNOWN: i64 = 1;
 
+/// The most tasks that the bounds of tasks may depend on, summed up over the changes of both.
+const MAX_BOUNDS: usize = 1_000_000_000;
+
 /// What the judge is told beside the history. What is missing is the history's own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judging {
@@ -41,14 +44,20 @@ pub fn judge(vector: &Vector, judging: &Judging) -> Outcome {
         return refused("a scenario is played, not judged; give a history");
     };
     let mut judge = Judge::new(&vector.header, steps, judging);
-    let unknown = judge.tick == UNKNOWN || judge.clients().any(|client| client.slice == UNKNOWN);
-    if judge.claims(Property::LagBound) && unknown {
+    if judge.claims(Property::LagBound) && !judge.knows_bounds {
         return refused(
             "`lag-bound` depends on the tick and the request, which are unknown here; give --tick \
              and --slice",
         );
     }
-    judge.knows_bounds = !unknown;
+    let changes = steps.iter().filter(|step| {
+        let op = step.event.op;
+        op.task().is_some() || matches!(op, Op::Block | Op::Exit)
+    });
+    let hungry = judge.clients().filter(|client| client.is_hungry).count();
+    if changes.count().saturating_mul(hungry).saturating_mul(judge.tasks.len()) > MAX_BOUNDS {
+        return refused("too many tasks come and go for the bounds of each; judge a shorter part");
+    }
     for step in steps {
         judge.outcome.events += 1;
         if let Err(verdict) = judge.step(step) {
@@ -69,7 +78,6 @@ pub fn judge(vector: &Vector, judging: &Judging) -> Outcome {
 
 struct Judge {
     claims: String,
-    tick: i64,
     tolerance: i64,
     /// The tick and all requests are known.
     knows_bounds: bool,
@@ -118,11 +126,14 @@ impl Judge {
                 });
             }
         }
+        let knows_bounds = tick != UNKNOWN && clients.iter().all(|client| client.slice != UNKNOWN);
+        if !knows_bounds {
+            clients.iter_mut().for_each(|client| client.is_hungry = false);
+        }
         Judge {
             claims: judging.claims.clone().unwrap_or_else(|| header.claims.clone()),
-            tick,
             tolerance: judging.tolerance.unwrap_or(header.tolerance),
-            knows_bounds: false,
+            knows_bounds,
             tasks,
             ledger: Ledger::default(),
             all: Ideal::new(tick, clients.iter().copied()),

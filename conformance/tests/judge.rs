@@ -207,3 +207,31 @@ fn the_command_judges_with_the_exit_codes_of_playing() {
         assert!(error.contains(what), "{error}");
     }
 }
+
+/// Thousands of tasks that never sleep, and a sleeper that comes and goes: a judge that looked at
+/// all pairs each time would not end.
+#[test]
+fn what_would_take_too_long_is_refused() {
+    let (tasks, rounds) = (4096, 100);
+    let mut text = hogs(r#""share""#, (4_000_000, 3_000_000), &[]);
+    text.truncate(text.find(r#"{"at":0,"op":"new""#).unwrap());
+    for task in 3..=tasks {
+        text += &format!(r#"{{"at":0,"op":"task","task":{task},"weight":1024,"slice":3000000}}"#);
+        text += "\n";
+    }
+    for task in 1..=tasks {
+        text += &format!("{{\"at\":0,\"op\":\"new\",\"task\":{task}}}\n");
+    }
+    for at in 1..rounds {
+        text += &format!("{{\"at\":{at},\"op\":\"pick\",\"then\":{{\"runs\":1}}}}\n");
+        text += &format!("{{\"at\":{at},\"op\":\"block\"}}\n");
+        text += &format!("{{\"at\":{at},\"op\":\"wake\",\"task\":1}}\n");
+    }
+    match judged(&text, &claiming("eevdf")).verdict {
+        Verdict::Refused(why) => assert!(why.contains("judge a shorter part"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    // Without bounds it is quick.
+    let unknown = text.replace("3000000}", "1}");
+    assert_eq!(judged(&unknown, &Judging::default()).verdict, Verdict::Agree);
+}
