@@ -105,6 +105,7 @@ pub(crate) fn play(header: &Header, steps: &[Step], subject: &mut dyn Subject) -
             }
         };
         play.outcome.events += 1;
+        let before = play.kernel.clone();
         match play.step(step, &answer) {
             Ok(()) => continue,
             Err(End::Tie) => play.outcome.tie = Some(step.line),
@@ -113,9 +114,10 @@ pub(crate) fn play(header: &Header, steps: &[Step], subject: &mut dyn Subject) -
                 play.outcome.verdict = Verdict::Broken(format!("line {}: {why}", step.line));
             }
             Err(End::Differ(property, expected, got)) => {
-                let event = step.event.line();
+                let (line, event) = (step.line, step.event.line());
+                let rows = play.rows(&before, &step.then, &answer);
                 play.outcome.verdict =
-                    Verdict::Differ(Difference { line: step.line, event, property, expected, got });
+                    Verdict::Differ(Difference { line, event, property, expected, got, rows });
             }
         }
         break;
@@ -292,6 +294,27 @@ impl Play<'_> {
         })
     }
 
+    /// What kernel and subject say of each task in the kernel's queue.
+    fn rows(&self, before: &BTreeMap<u32, State>, then: &Answer, answer: &Answer) -> Vec<String> {
+        let shift = |time: Option<i64>| {
+            let shifted = i128::from(time?) - self.origin.unwrap_or(0);
+            i64::try_from(shifted).ok()
+        };
+        let row = |theirs: &State| {
+            let mut row = format!("task {}: kernel {}", theirs.task, row(theirs));
+            if let Some(mine) = answer.state(theirs.task) {
+                let vruntime = shift(mine.vruntime);
+                let mine = State { vruntime, deadline: shift(mine.deadline), ..*mine };
+                row += &format!("; subject {}", self::row(&mine));
+            }
+            if let Some(before) = before.get(&theirs.task) {
+                row += &format!("; kernel before {}", self::row(before));
+            }
+            row
+        };
+        then.tasks.iter().map(row).collect()
+    }
+
     /// The kernel said `then`.
     fn note(&mut self, then: &Answer) {
         self.asked |= then.resched == Some(true);
@@ -304,6 +327,15 @@ impl Play<'_> {
             };
         }
     }
+}
+
+/// The members of a state, in words.
+fn row(state: &State) -> String {
+    let times = [("vruntime", state.vruntime), ("deadline", state.deadline), ("lag", state.lag)];
+    let mut words: Vec<String> =
+        times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time)?))).collect();
+    words.extend(state.eligible.map(|is| eligible(is).trim_start_matches("is ").to_string()));
+    words.join(", ")
 }
 
 fn eligible(is: bool) -> &'static str {

@@ -275,7 +275,14 @@ impl Judge {
 
 fn differ(step: &Step, property: Property, expected: String, got: String) -> Verdict {
     let event = step.event.line();
-    Verdict::Differ(Difference { line: step.line, event, property, expected, got })
+    Verdict::Differ(Difference {
+        line: step.line,
+        event,
+        property,
+        expected,
+        got,
+        rows: Vec::new(),
+    })
 }
 
 /// What the tasks of a history do at some time.

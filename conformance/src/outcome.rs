@@ -45,6 +45,9 @@ pub struct Difference {
     pub expected: String,
     /// What came, in words.
     pub got: String,
+    /// Of a history: each task in the queue, as the kernel has it before and now, and the subject
+    /// now; in the kernel's virtual time.
+    pub rows: Vec<String>,
 }
 
 impl Outcome {

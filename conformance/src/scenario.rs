@@ -261,6 +261,13 @@ impl Cpu<'_> {
     fn differ(&self, place: usize, property: Property, expected: String, got: String) -> Verdict {
         let Program { line, task, .. } = *self.actors[place].program;
         let expected = format!("at {} task {task}: {expected}", self.now);
-        Verdict::Differ(Difference { line, event: self.last.clone(), property, expected, got })
+        Verdict::Differ(Difference {
+            line,
+            event: self.last.clone(),
+            property,
+            expected,
+            got,
+            rows: Vec::new(),
+        })
     }
 }

@@ -72,6 +72,9 @@ pub fn text(vector: &Vector, outcome: &Outcome) -> String {
             let (line, event, property) = (at.line, &at.event, at.property.name());
             let _ = writeln!(text, "         line {line}, {property}, after {event}");
             let _ = writeln!(text, "         expected: {}; got: {}", at.expected, at.got);
+            for row in &at.rows {
+                let _ = writeln!(text, "           {row}");
+            }
         }
     }
     text
@@ -98,6 +101,7 @@ pub fn json(vector: &Vector, outcome: &Outcome) -> String {
         "property": difference.map(|at| at.property),
         "expected": difference.map(|at| &at.expected),
         "got": difference.map(|at| &at.got),
+        "rows": difference.map(|at| &at.rows),
         "why": why,
         "tie": outcome.tie.is_some(),
         "events": outcome.events,
