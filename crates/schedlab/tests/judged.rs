@@ -243,7 +243,9 @@ fn a_cpu_that_idles_while_a_task_waits_is_found_by_the_judge() {
 fn what_is_not_known_is_refused_by_name() {
     let begin = || vec![(0, waking(A)), (1, switch(IDLE, "R", A)), (2, switch(A, "S", IDLE))];
     let with = |more: &[(u32, String)]| [begin(), more.to_vec()].concat();
-    let cases: [(Vec<(u32, String)>, &[&str], &str); 8] = [
+    /// Lines to change, further arguments, what is said.
+    type Case = (Vec<(u32, String)>, &'static [&'static str], &'static str);
+    let cases: [Case; 8] = [
         (with(&[(3, switch(IDLE, "R", A))]), &[], "a/1 runs though it sleeps or has ended"),
         (with(&[(3, switch(IDLE, "R", B))]), &[], "b/2 runs and was not woken before"),
         (with(&[(3, switch(B, "S", IDLE))]), &[], "b/2 stops, but was not seen to run"),
