@@ -83,7 +83,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Failure> {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
-    let usage = |why: String| (2, format!("{why}\n\n{USAGE}"));
+    let usage = |why: String| (2, format!("{why}; --help says more"));
     let mut parsed = Arguments {
         subject: "reference".into(),
         fault: None,
@@ -143,7 +143,10 @@ fn parse(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     }
     let is_process = parsed.subject.strip_prefix("process:").is_some_and(|rest| !rest.is_empty());
     if parsed.subject != "reference" && !is_process {
-        return Err(usage("the subject is `reference` or `process:COMMAND`".into()));
+        return Err(usage(format!(
+            "the subject is `reference` or `process:COMMAND`, as in process:{}",
+            parsed.subject
+        )));
     }
     if (parsed.fault.is_some() || parsed.canaries) && parsed.subject != "reference" {
         return Err(usage("faults and canaries are of the reference; leave --subject out".into()));
@@ -175,15 +178,17 @@ fn span(text: &str) -> Option<i64> {
 }
 
 fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, Failure> {
-    let mut tally = Tally::default();
-    for (_, vector) in vectors {
+    let (mut tally, mut is_silent) = (Tally::default(), false);
+    for (place, (_, vector)) in vectors.iter().enumerate() {
         let outcome = match (&arguments.judging, arguments.subject.strip_prefix("process:")) {
             (Some(judging), _) => judge(vector, judging),
             (None, Some(command)) => {
                 let mut process = Process::start(command, Process::DEADLINE).map_err(|why| {
                     (77, format!("{command}: {why}; give a program that can be started"))
                 })?;
-                play(vector, &mut process)
+                let outcome = play(vector, &mut process);
+                is_silent = process.is_silent();
+                outcome
             }
             (None, None) => {
                 let options = Options { fault: arguments.fault, ..Options::default() };
@@ -195,6 +200,11 @@ fn play_all(arguments: &Arguments, vectors: &[(PathBuf, Vector)]) -> Result<u8, 
             true => table::json(vector, &outcome),
             false => table::text(vector, &outcome),
         })?;
+        let rest = vectors.len() - place - 1;
+        if is_silent && rest > 0 {
+            eprintln!("schedlab-vectors: {rest} further vectors are not played, as it is silent");
+            break;
+        }
     }
     if !arguments.json {
         print(&format!("{tally}\n"))?;

@@ -20,6 +20,8 @@ pub struct Process {
     /// From the thread that reads. `Err` says why there is no more.
     answers: Receiver<Result<String, String>>,
     deadline: Duration,
+    /// Whether it has not answered in time.
+    is_silent: bool,
 }
 
 impl Process {
@@ -62,12 +64,17 @@ impl Process {
                 }
             }
         });
-        Ok(Process { child, events: Some(events), answers, deadline })
+        Ok(Process { child, events: Some(events), answers, deadline, is_silent: false })
     }
 
     /// Its id, as the system has it.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has not answered in time.
+    pub fn is_silent(&self) -> bool {
+        self.is_silent
     }
 
     /// How the process has ended, if it does so soon.
@@ -96,6 +103,7 @@ impl Subject for Process {
             Ok(Ok(answer)) => answer,
             Ok(Err(why)) => return Err(Broken(format!("after {event}: {why}"))),
             Err(RecvTimeoutError::Timeout) => {
+                self.is_silent = true;
                 let seconds = self.deadline.as_secs_f64();
                 return Err(Broken(format!(
                     "no answer to {event} in {seconds} s; flush each line"

@@ -260,7 +260,10 @@ impl Cpu<'_> {
 
     fn differ(&self, place: usize, property: Property, expected: String, got: String) -> Verdict {
         let Program { line, task, .. } = *self.actors[place].program;
-        let expected = format!("at {} task {task}: {expected}", self.now);
+        let expected = match property {
+            Property::Conserve => format!("at {}: {expected}", self.now),
+            _ => format!("at {} task {task}: {expected}", self.now),
+        };
         Verdict::Differ(Difference {
             line,
             event: self.last.clone(),

@@ -56,7 +56,7 @@ fn a_subject_in_c_is_tested() {
     let rows: Vec<serde_json::Value> =
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows[0]["verdict"], "refused");
-    assert_eq!(rows[0]["why"], "the subject has no weight");
+    assert_eq!(rows[0]["why"], "struct vectors_scheduler has no callback for weight");
     assert_eq!((&rows[1]["verdict"], &rows[1]["property"]), (&"differ".into(), &"yield".into()));
     assert_eq!(rows[1]["line"], 10);
 }

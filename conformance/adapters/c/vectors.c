@@ -118,7 +118,7 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 		if (!span_of(&at, "tick", &other) || !span_of(&at, "slice", &slice) || !is_end(at))
 			return 0;
 		if (!to->reset)
-			return refuse("the subject has no ", "reset");
+			return refuse("struct vectors_scheduler has no callback for ", "reset");
 		*last = 0;
 		to->reset(self, time, other, slice);
 		return answer(to, *last, -1);
@@ -129,7 +129,7 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 		    !member(&at, "lag", -MOST_TIME, MOST_TIME, &lag) || !is_end(at))
 			return 0;
 		if (!to->task)
-			return refuse("the subject has no ", "task");
+			return refuse("struct vectors_scheduler has no callback for ", "task");
 		*last = task > *last ? (int)task : *last;
 		to->task(self, time, (int)task, (int32_t)weight, slice, other, lag);
 		return answer(to, *last, -1);
@@ -138,33 +138,33 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 		if (!task_of(&at, &task) || !is_end(at))
 			return 0;
 		return to->wake ? answer(to, *last, to->wake(self, time, (int)task))
-				: refuse("the subject has no ", "wake");
+				: refuse("struct vectors_scheduler has no callback for ", "wake");
 	}
 	if (text(&at, "new\"")) {
 		if (!task_of(&at, &task) || !is_end(at))
 			return 0;
 		return to->new_task ? answer(to, *last, to->new_task(self, time, (int)task))
-				    : refuse("the subject has no ", "new");
+				    : refuse("struct vectors_scheduler has no callback for ", "new");
 	}
 	if (text(&at, "weight\"")) {
 		if (!task_of(&at, &task) || !weight_of(&at, &weight) || !is_end(at))
 			return 0;
 		return to->weight ? answer(to, *last,
 					   to->weight(self, time, (int)task, (int32_t)weight))
-				  : refuse("the subject has no ", "weight");
+				  : refuse("struct vectors_scheduler has no callback for ", "weight");
 	}
 	if (text(&at, "slice\"")) {
 		if (!task_of(&at, &task) || !span_of(&at, "slice", &slice) || !is_end(at))
 			return 0;
 		return to->slice ? answer(to, *last, to->slice(self, time, (int)task, slice))
-				 : refuse("the subject has no ", "slice");
+				 : refuse("struct vectors_scheduler has no callback for ", "slice");
 	}
 	if (text(&at, "tick\"") && is_end(at))
 		return to->tick ? answer(to, *last, to->tick(self, time))
-				: refuse("the subject has no ", "tick");
+				: refuse("struct vectors_scheduler has no callback for ", "tick");
 	if (text(&at, "pick\"") && is_end(at)) {
 		if (!to->pick)
-			return refuse("the subject has no ", "pick");
+			return refuse("struct vectors_scheduler has no callback for ", "pick");
 		printf("{\"runs\":%d", to->pick(self, time));
 		return states(to, *last, 0);
 	}
@@ -179,7 +179,7 @@ static int event(const struct vectors_scheduler *to, const char *at, int *last)
 			return 0;
 		call = *name == 'b' ? to->block : *name == 'e' ? to->exit : to->yield;
 		if (!call)
-			return refuse("the subject has no ", name);
+			return refuse("struct vectors_scheduler has no callback for ", name);
 		call(self, time);
 		return answer(to, *last, -1);
 	}
