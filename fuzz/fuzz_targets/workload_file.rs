@@ -24,12 +24,12 @@ fuzz_target!(|bytes: &[u8]| {
     expect_a_place(template.with(&Parameters::default()));
     let Ok(workload) = template.with(&few) else { return };
     let bursts: f64 = workload.model.classes().iter().map(|class| class.bursts.mean()).sum();
-    let slices =
-        workload.quantum.map_or(0.0, |quantum| workload.model.mean_cpu_time() / quantum.0 as f64);
+    let policy = PolicySpec::parse("initial:rr").expect("a policy");
+    let quantum = workload.quantum.or_else(|| policy.duration("quantum"));
+    let slices = quantum.map_or(0.0, |quantum| workload.model.mean_cpu_time() / quantum.0 as f64);
     if bursts * TASKS as f64 > 1e4 || slices * TASKS as f64 > 1e4 {
         return;
     }
-    let policy = PolicySpec::parse("initial:rr").expect("a policy");
     let run = match simulate_open(&workload, &policy, 1, Vec::new()) {
         Ok(run) => run,
         // Each of its durations may be the longest that there is, and then all together are too
