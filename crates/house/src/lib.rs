@@ -12,4 +12,4 @@ mod imports;
 mod source;
 
 pub use graph::House;
-pub use source::{Package, Room};
+pub use source::{Package, Room, manifests};

@@ -106,11 +106,11 @@ fn is_documentation(tree: &TokenTree) -> bool {
     matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "doc")
 }
 
-/// The packages of the project at `root`.
+/// The folders of the packages of the project at `root`, sorted, and their manifests.
 ///
 /// # Errors
 /// If a manifest cannot be read.
-pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
+pub fn manifests(root: &Path) -> Result<Vec<(PathBuf, toml::Table)>, String> {
     let crates = fs::read_dir(root.join("crates"))
         .map_err(|error| format!("{}: {error}", root.join("crates").display()))?;
     let mut folders: Vec<PathBuf> = crates
@@ -126,7 +126,15 @@ pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
             fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok((folder.clone(), text.parse().map_err(|error| format!("{}: {error}", path.display()))?))
     };
-    let manifests = folders.iter().map(manifest).collect::<Result<Vec<_>, String>>()?;
+    folders.iter().map(manifest).collect()
+}
+
+/// The packages of the project at `root`.
+///
+/// # Errors
+/// If a manifest cannot be read.
+pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
+    let manifests = manifests(root)?;
     let imported = |manifest: &toml::Table| {
         let of = |table: &str| manifest.get(table)?.get("name")?.as_str().map(str::to_string);
         of("lib").or_else(|| of("package")).unwrap_or_default().replace('-', "_")

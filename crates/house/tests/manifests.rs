@@ -5,20 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The manifests of all packages.
+/// The folders of all packages, and their manifests.
 fn manifests() -> Vec<(PathBuf, Table)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folders = fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
-    let manifests = folders
-        .chain(["conformance", "recorder", "scx"].map(|name| root.join(name)))
-        .map(|folder| folder.join("Cargo.toml"));
-    let manifests: Vec<_> = manifests.filter(|file| file.is_file()).collect();
+    let manifests = house::manifests(&root).unwrap_or_else(|why| panic!("{why}"));
     assert!(manifests.len() > 15, "{manifests:?}");
-    let read = |file: PathBuf| {
-        let manifest = fs::read_to_string(&file).unwrap().parse().unwrap();
-        (file, manifest)
-    };
-    manifests.into_iter().map(read).collect()
+    manifests
 }
 
 #[test]
