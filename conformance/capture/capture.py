@@ -5,8 +5,8 @@
 
 KERNEL is a bzImage for x86-64 with BTF; NAME goes into the vectors' names and claims, as in
 linux-6.18. Each file of scenarios/ is run in a guest with one CPU, whose time is the count of its
-instructions. At the functions of the fair class the emulator stops, the guest's clock with it, and
-the queue is read out of the guest's memory: nothing is added to the kernel, nothing disturbs it.
+instructions. At the functions of the fair class the emulator stops, and the queue is read out of the
+guest's memory: nothing is added to the kernel. The guest's clock advances by some 0.1 ms at a stop.
 A busy period that begins with an empty queue becomes a vector.
 
 It holds what it reads against the kernel's own sums (avg_vruntime, avg_load), and ends with 4 if they
@@ -162,9 +162,6 @@ class Reader:
     def state(self, task):
         return self.guest.number(task + self.offset("task_struct", "__state"), "<I")
 
-    def comm(self, task):
-        return self.guest.read(task + self.offset("task_struct", "comm"), 16).split(b"\0")[0].decode(errors="replace")
-
 
 def signed(value):
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -175,7 +172,7 @@ class Period:
 
     def __init__(self, clock, base):
         self.began, self.base, self.tasks, self.events = clock, base, {}, []
-        self.weights, self.slices, self.known = {}, {}, {}
+        self.weights, self.slices, self.declared = {}, {}, []
 
     def number(self, task, read, is_new, default):
         if task not in self.tasks:
@@ -183,10 +180,10 @@ class Period:
             self.weights[task] = read["weight"]
             self.slices[task] = read["slice"] if read["custom_slice"] else default
             vruntime = 0 if is_new or read["deadline"] else signed(read["vruntime"] - self.base)
-            self.known[number] = {
+            self.declared.append({
                 "at": 0, "op": "task", "task": number, "weight": self.weights[task],
                 "slice": self.slices[task], "vruntime": vruntime, "lag": 0 if is_new else signed(read["vlag"]),
-            }  # fmt: skip
+            })  # fmt: skip
         return self.tasks[task]
 
 
@@ -195,7 +192,7 @@ class Capture:
 
     def __init__(self, kernel, scenario, keeps_stale):
         self.kernel, self.scenario, self.keeps_stale = kernel, scenario, keeps_stale
-        self.periods, self.period, self.open, self.outer = [], None, None, None
+        self.periods, self.period, self.open = [], None, None
         self.stale, self.is_stale, self.pending, self.is_new, self.saved, self.checked = 0, False, False, False, None, 0
 
     def run(self):
@@ -220,20 +217,20 @@ class Capture:
             (self.kernel.work / "gdb").unlink(missing_ok=True)
 
     def follow(self):
-        guest, at = self.guest, {}
+        guest, self.at = self.guest, {}
         prctl = self.kernel.function("prctl")[0]
         guest.stop_at(prctl)
         while guest.number(guest.go_on()[gdb.RDI] + 14 * 8) != BEGINS:
             pass
         for what in FUNCTIONS:
             for address in self.kernel.function(what):
-                at[address] = what
+                self.at[address] = what
                 guest.stop_at(address)
         slices = [self.kernel.symbols[name] for name in VALUES if name in self.kernel.symbols]
         self.slice = guest.number(slices[0], "<I") if slices else 3_000_000
         while True:
             registers = guest.go_on()
-            what = at[guest.here]
+            what = self.at[guest.here]
             if what == "prctl":
                 if guest.number(registers[gdb.RDI] + 14 * 8) == ENDS:
                     return
@@ -250,23 +247,20 @@ class Capture:
         """Runs the guest to the end of the function in which it stands."""
         guest = self.guest
         top, rq, task = registers[gdb.RSP], registers[gdb.RDI], registers[gdb.RSI]
-        before = self.reader.rq(rq), self.reader.task(task) if what == "join" else None
-        if what in ("join", "leave", "tick", "yield", "pick"):
-            self.close()
+        before = None
+        if what in ("join", "leave", "pick"):
+            before = self.reader.rq(rq), self.reader.task(task) if what == "join" else None
+        if what != "preempt":
+            self.open = None
         back = guest.number(top)
         guest.stop_at(back)
-        inner = []
+        was = self.pending
         while True:
             registers = guest.go_on()
             if guest.here == back and registers[gdb.RSP] == top + 8:
                 break
-            if guest.here != back:
-                inner.append(guest.here)
+            self.pending |= self.at.get(guest.here) in ("resched", "lazily")
         guest.pass_by(back)
-        if any(address in self.kernel.function(name) for name in ("resched", "lazily") for address in inner):
-            self.pending, was = True, self.pending
-        else:
-            was = self.pending
         getattr(self, "did_" + what)(rq, task, before, registers[gdb.RAX], was)
 
     def resched(self):
@@ -274,15 +268,11 @@ class Capture:
             self.open["then"]["resched"] = True
         self.pending = True
 
-    def close(self):
-        self.open = None
-
     def cut(self):
         """What follows cannot be told from what is known: the vector ends."""
         if self.period and self.period.events:
             self.periods.append(self.period)
-        self.period = None
-        self.close()
+        self.period = self.open = None
 
     def event(self, rq, op, was, **members):
         """Notes an event and the state after it."""
@@ -354,7 +344,6 @@ class Capture:
             self.cut()
             if state["curr"] == state["idle"]:
                 self.period = Period(self.reader.rq(rq)["clock"], state["base"])
-                self.period.pid = task
         if self.period is None:
             return
         saved, self.saved = self.saved, None
@@ -482,7 +471,7 @@ def write(kernel, given, scenario, capture):
         "tolerance": 1000,
     }
     lines = [header, {"at": 0, "op": "reset", "tick": 4000000, "slice": capture.slice}]
-    lines += [*period.known.values(), *period.events]
+    lines += [*period.declared, *period.events]
     out = given.o / given.name
     out.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)

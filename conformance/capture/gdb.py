@@ -1,6 +1,6 @@
 """A debugger's end of GDB's remote protocol, as far as QEMU needs it to be stopped at functions.
 
-Protocol: "Debugging with GDB", appendix E. The guest's clock goes on for some 0.1 ms at each stop."""
+Protocol: "Debugging with GDB", appendix E. The guest's clock advances by some 0.1 ms at each stop."""
 
 import socket
 import struct

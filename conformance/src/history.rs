@@ -105,7 +105,6 @@ pub(crate) fn play(header: &Header, steps: &[Step], subject: &mut dyn Subject) -
             }
         };
         play.outcome.events += 1;
-        let before = play.kernel.clone();
         match play.step(step, &answer) {
             Ok(()) => continue,
             Err(End::Tie) => play.outcome.tie = Some(step.line),
@@ -115,7 +114,7 @@ pub(crate) fn play(header: &Header, steps: &[Step], subject: &mut dyn Subject) -
             }
             Err(End::Differ(property, expected, got)) => {
                 let (line, event) = (step.line, step.event.line());
-                let rows = play.rows(&before, &step.then, &answer);
+                let rows = play.rows(&step.then, &answer);
                 play.outcome.verdict =
                     Verdict::Differ(Difference { line, event, property, expected, got, rows });
             }
@@ -142,10 +141,10 @@ impl Play<'_> {
             }
         }
         self.resched(step, answer)?;
-        self.note(&step.then);
         if step.event.op == Op::Pick {
             self.runs(&step.then, answer)?;
         }
+        self.note(&step.then);
         self.ledger
             .apply(&step.event, step.then.runs)
             .map_err(|why| End::Broken(format!("this history contradicts itself: {why}")))
@@ -241,7 +240,7 @@ impl Play<'_> {
         Err(End::Differ(property, wish(expected), wish(got)))
     }
 
-    /// Compares who runs. The kernel's state of this step is known.
+    /// Compares who runs.
     fn runs(&mut self, then: &Answer, answer: &Answer) -> Result<(), End> {
         let Some(got) = answer.runs else {
             return Err(End::Broken("a pick needs an answer with `runs`".into()));
@@ -295,7 +294,7 @@ impl Play<'_> {
     }
 
     /// What kernel and subject say of each task in the kernel's queue.
-    fn rows(&self, before: &BTreeMap<u32, State>, then: &Answer, answer: &Answer) -> Vec<String> {
+    fn rows(&self, then: &Answer, answer: &Answer) -> Vec<String> {
         let shift = |time: Option<i64>| {
             let shifted = i128::from(time?) - self.origin.unwrap_or(0);
             i64::try_from(shifted).ok()
@@ -307,7 +306,7 @@ impl Play<'_> {
                 let mine = State { vruntime, deadline: shift(mine.deadline), ..*mine };
                 row += &format!("; subject {}", self::row(&mine));
             }
-            if let Some(before) = before.get(&theirs.task) {
+            if let Some(before) = self.kernel.get(&theirs.task) {
                 row += &format!("; kernel before {}", self::row(before));
             }
             row

@@ -109,7 +109,7 @@ impl Ideal {
         }
     }
 
-    /// A task joins with a lag that nobody knows. From now on, lags are only compared with those at
+    /// A task joins with a lag that is not known. From now on, lags are only compared with those at
     /// the last change.
     pub fn forget_beginning(&mut self) {
         self.is_clean = false;

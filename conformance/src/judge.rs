@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most that a kernel takes for itself in a lag, in ns: it notices a tick late.
 const LATE: i64 = 1_000_000;
-/// The longest that nobody may run between an event and the pick that follows from it, in ns: an
+/// The longest that no task may run between an event and the pick that follows from it, in ns: an
 /// idle CPU that no interrupt wakes looks for work at its next tick, at 100 Hz.
 const LEAVING_IDLE: i64 = 10_000_000;
 /// The tick and the request of a history that does not know them, in ns.
@@ -24,7 +24,7 @@ const UNKNOWN: i64 = 1;
 /// The most tasks that the bounds of tasks may depend on, summed up over the changes of both.
 const MAX_BOUNDS: usize = 1_000_000_000;
 
-/// What the judge is told beside the history. What is missing is the history's own.
+/// What the judge receives beside the history. What is missing is the history's own.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judging {
     /// Whose behaviour it should be.
@@ -88,7 +88,7 @@ struct Judge {
     /// Those that never sleep, on a CPU that has the time that they got together.
     hungry: Ideal,
     now: i64,
-    /// For how long nobody has run though a task is ready, in ns.
+    /// For how long no task has run though one is ready, in ns.
     idle: i64,
     /// What the never sleeping tasks got together, in ns.
     together: i64,
@@ -184,7 +184,7 @@ impl Judge {
         }
     }
 
-    /// The ideals follow an event. `running` ran until then; `is_alone`: nobody was ready.
+    /// The ideals follow an event. `running` ran until then; `is_alone`: no task was ready.
     fn follow(&mut self, event: &Event, running: Option<usize>, is_alone: bool) {
         let own = self.place(event.op.task());
         match (event.op, own, running) {
@@ -213,18 +213,17 @@ impl Judge {
         }
     }
 
-    /// Time goes on until the step.
+    /// Time advances to the step.
     fn advance(&mut self, step: &Step) -> Result<(), Verdict> {
         let time = step.event.at.saturating_sub(self.now);
         self.now = step.event.at;
         let Some(place) = self.place(self.ledger.running) else {
-            let Some(task) = self.ledger.ready().next() else { return Ok(()) };
+            let Some((expected, got)) = self.ledger.wrong_pick(0) else { return Ok(()) };
             self.idle = self.idle.saturating_add(time);
             if self.idle <= LEAVING_IDLE {
                 return Ok(());
             }
-            let expected = format!("task {task} or another ready one runs");
-            let got = format!("nobody runs for {} ns", self.idle);
+            let got = format!("{got} for {} ns", self.idle);
             return Err(differ(step, Property::Conserve, expected, got));
         };
         self.idle = 0;
@@ -251,7 +250,7 @@ impl Judge {
         let Task { number, since: Some(since), .. } = self.tasks[place] else { return Ok(()) };
         let (least, most) = if self.knows_bounds { self.all.bound(place) } else { (0, 0) };
         let allowed = i128::from(self.tolerance).saturating_add(most.max(-least));
-        // In less time, or alone, nobody can be that far off.
+        // In less time, or alone, no task can be that far off.
         let time = i128::from(self.together - since);
         let is_alone = self.tasks.iter().filter(|task| task.is_hungry).count() < 2;
         if !self.claims(Property::Share) || is_alone || time <= allowed {

@@ -115,13 +115,13 @@ impl Ledger {
         self.tasks[task as usize] = life;
     }
 
-    fn demand(&self, task: u32, lives: &[Life], otherwise: &str) -> Result<(), String> {
+    fn demand(&self, task: u32, lives: &[Life], fault: &str) -> Result<(), String> {
         match self.life(task) {
             Life::Unknown if !lives.contains(&Life::Unknown) => {
                 Err(format!("task {task} is unknown; declare it with `task` first"))
             }
             life if lives.contains(&life) => Ok(()),
-            _ => Err(format!("task {task} {otherwise}")),
+            _ => Err(format!("task {task} {fault}")),
         }
     }
 }

@@ -299,7 +299,7 @@ impl Queue {
         (sum - i128::from(weight) * vruntime).div_euclid(others) + 1
     }
 
-    /// In 7.3: who should run. A delayed task that should leaves; it owes nothing any more.
+    /// Who should run. A delayed task that should leaves; it owes nothing any more.
     pub fn next(&mut self, protect: bool) -> Option<usize> {
         loop {
             let place = self.choose(protect)?;

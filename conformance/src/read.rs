@@ -82,7 +82,7 @@ impl Vector {
 
     /// Reads lines to [judge](crate::judge()) them; `file` is for errors.
     ///
-    /// The last step is the first pick of a sleeper, or of nobody while a task is ready. What
+    /// The last step is the first pick of a sleeper, or of no task while one is ready. What
     /// follows it is not looked at.
     pub fn parse_to_judge(file: &str, input: impl BufRead) -> Result<Vector, Unusable> {
         parse(file, input, Picks::Any)
@@ -92,7 +92,7 @@ impl Vector {
 /// Which picks a history may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Picks {
-    /// Of ready tasks, and of nobody only where none is ready.
+    /// Of ready tasks, and of none only where none is ready.
     Sound,
     Any,
 }

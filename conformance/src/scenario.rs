@@ -1,6 +1,6 @@
 //! Plays a scenario: the runner is the CPU, its timer and the tasks; the subject decides.
 //!
-//! At one time, the running task's program goes on first, then sleepers wake in the order of their
+//! At one time, the running task's program continues first, then sleepers wake in the order of their
 //! numbers, then the tick comes. A pick follows whatever ends a run or asks for one.
 
 use crate::format::{Answer, Event, Op};
@@ -94,7 +94,7 @@ impl Cpu<'_> {
         }
     }
 
-    /// Time goes on to `to`.
+    /// Time advances to `to`.
     fn advance(&mut self, to: i64) -> Result<(), Verdict> {
         let ran = to - self.now;
         self.now = to;

@@ -29,8 +29,13 @@ pub struct Played {
 impl Played {
     /// The policy that `spec` names.
     pub fn new(spec: PolicySpec) -> Played {
-        let (seat, slice_ends) = (seat(&spec), Time::NEVER);
-        Played { spec, seat, slice: 0, tasks: 0, wants_pick: false, slice_ends, yielded: None }
+        let seat = seat(&spec);
+        Played::of(spec, seat, 0)
+    }
+
+    fn of(spec: PolicySpec, seat: Seat<AnyPolicy>, slice: i64) -> Played {
+        let slice_ends = Time::NEVER;
+        Played { spec, seat, slice, tasks: 0, wants_pick: false, slice_ends, yielded: None }
     }
 
     /// The policy with the period of the tick and the default request of a vector, as far as it has
@@ -45,7 +50,7 @@ impl Played {
         for (option, value) in options.into_iter().flatten().filter(|(option, _)| has(option)) {
             spec = spec.with(option, &format!("{value}ns")).map_err(broken)?;
         }
-        *self = Played { seat: seat(&spec), slice, ..Played::new(self.spec.clone()) };
+        *self = Played::of(self.spec.clone(), seat(&spec), slice);
         Ok(())
     }
 

@@ -19,8 +19,8 @@ use worlds::vm::lockstep::VALIDATED;
 /// fork, exec and exit, suspension, priority inheritance, CPU hotplug, and nothing left behind after
 /// its end. Each check says what it asked, its bound and what it measured.
 ///
-/// With --vectors nothing is booted: a policy of ours is played histories of real kernels' queues
-/// and scenarios from the mathematics, and each decision and virtual time is compared. Others than
+/// With --vectors nothing is booted: a policy of ours receives the events of real kernels' queues
+/// and of scenarios from the mathematics, and each decision and virtual time is compared. Others than
 /// ours are played by `schedlab-vectors` (conformance/README.md).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab conform scx:./scx_simple\n  schedlab conform \
@@ -127,8 +127,8 @@ impl Conforms {
             let vector = vectors::Vector::read(&file).map_err(unusable)?;
             let outcome = vectors::play(&vector, &mut Played::new(spec.clone()));
             tally.count(&outcome);
-            if !outcome.agrees() && first.is_none() && outcome.difference().is_some() {
-                first = Some(vector.header.name.clone());
+            if outcome.difference().is_some() {
+                first.get_or_insert_with(|| vector.header.name.clone());
             }
             match self.format {
                 Format::Json => print_data(&vectors::table::json(&vector, &outcome)),

@@ -357,7 +357,7 @@ impl Periods {
         period.entries.push(Entry { at: clock, what });
     }
 
-    /// The CPU idles, and nobody is ready.
+    /// The CPU idles, and no task is ready.
     fn end_period(&mut self) {
         self.is_first = false;
         let Some(period) = self.period.take().filter(|period| !period.entries.is_empty()) else {
