@@ -293,12 +293,16 @@ impl State {
         self.now = to;
     }
 
-    /// The CPU takes the next task.
+    /// The CPU takes the next task. One that is idle takes the first of those whose sleep ends at one
+    /// time, and the others wake behind it: each wakeup is an event of its own.
     fn pick(&mut self) {
         if self.ready.is_empty() {
             self.last = None;
-            match self.sleepers.first() {
-                Some(&(time, _)) => self.advance(time),
+            match self.sleepers.pop_first() {
+                Some((time, task)) => {
+                    self.now = time;
+                    self.wake(task);
+                }
                 None => self.over = true,
             }
         }
@@ -307,6 +311,7 @@ impl State {
             self.seen.push(Seen::Runs(self.now, task));
         }
         self.last = self.running;
+        self.advance(self.now);
     }
 }
 
