@@ -449,6 +449,30 @@ pub struct MutexOptions {
     /// Whether the holder inherits the priority of the most important waiting task
     /// (`PTHREAD_PRIO_INHERIT`). Unlocking then passes the mutex to that task.
     pub inherit: bool,
+    /// How a task spins for it. By default it does not spin but waits, off its CPU.
+    #[serde(skip_serializing_if = "is_default")]
+    pub spin: Option<Spin>,
+}
+
+/// How a task spins for a mutex: it stays on its CPU and looks again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Spin {
+    /// The CPU time that it spins before it gives up; without a limit it spins until it has the
+    /// mutex.
+    #[serde(skip_serializing_if = "is_default")]
+    pub limit: Option<Nanos>,
+    /// How long it sleeps then before it spins again, as PostgreSQL's `s_lock` does. Without it, it
+    /// waits as for a mutex without `spin`, as an adaptive mutex of the C library does.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sleep: Option<Nanos>,
+}
+
+impl Spin {
+    /// The time after which a task that spins, or spins and sleeps, ends the run: the mutex is stuck.
+    /// PostgreSQL ends, too, after a thousand sleeps.
+    pub const LONGEST: Nanos = Nanos::from_millis(100_000);
 }
 
 /// How a barrier behaves.

@@ -13,7 +13,7 @@ pub use closed::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollObject, EpollOptions, EpollSource,
     EventLoopPhase, EventfdOptions, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
     PipeOptions, Place, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind,
-    SocketOptions, Tasks, TimerMode, TimerPhase, Trigger, WatchPhase,
+    SocketOptions, Spin, Tasks, TimerMode, TimerPhase, Trigger, WatchPhase,
 };
 pub use invalid::Invalid;
 pub use time::{DurationError, Nanos, Time};

@@ -89,7 +89,7 @@ metrics! {
         service_rate, run_delay_per_cpu_time, switches_per_cpu_second, migrations_per_cpu_second,
         unfinished_tasks, ready_length_mean, overhead_ns, switch_overhead_ns,
         migration_overhead_ns, idle_exit_overhead_ns, sharing_overhead_ns, queue_overhead_ns,
-        slow_cpu_ns, response_time_ns_mean, response_time_ns_p50, response_time_ns_p99, job_grr,
+        spin_ns, slow_cpu_ns, response_time_ns_mean, response_time_ns_p50, response_time_ns_p99, job_grr,
         job_apr, deadline_jobs, deadline_misses, deadline_tardiness_ns_max, reservation_used_max,
         wakeups, burst_ns_p50, burst_ns_p99, pause_ns_p50, pause_ns_p99, idle_waste_of_idle,
         queueing_ns_mean, cpu_inflation, population, population_growth, tasks;

@@ -7,6 +7,7 @@ use crate::clock::Tick;
 use crate::oversight::Oversight;
 use crate::service::Service;
 use crate::stage::Stage;
+use crate::sync::Heir;
 use crate::tracing::Tracing;
 use crate::usage::{Migrations, Usage};
 use crate::{attributes, cgroups, clock, guest, outcome, sync, task};
@@ -36,6 +37,9 @@ pub fn run(
     cgroups::make(number, &job.workload.cgroups.values().copied().collect::<Vec<_>>())?;
     let stage: &'static Stage = Box::leak(Box::new(Stage::new(number, job, host)?));
     clock::calibrate();
+    if stage.program.mutexes.iter().any(|mutex| matches!(mutex, Heir::FirstToSee(_))) {
+        sync::calibrate();
+    }
     if guest::is_guest() {
         guest::wake_in_time();
     }

@@ -357,9 +357,10 @@ fn sampled(ops: &[Op]) -> Option<Kind> {
 
 fn heir(mutex: MutexOptions) -> Heir {
     match mutex {
+        MutexOptions { spin: Some(spin), .. } => Heir::FirstToSee(spin),
         MutexOptions { inherit: true, .. } => Heir::HighestPriority,
         MutexOptions { handoff: true, .. } => Heir::FirstWaiter,
-        MutexOptions { handoff: false, inherit: false } => Heir::FirstToTry,
+        MutexOptions { .. } => Heir::FirstToTry,
     }
 }
 

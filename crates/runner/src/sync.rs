@@ -4,7 +4,12 @@
 //! the condition is a sequence number, the barrier a generation. They lie in memory that starts as
 //! zeros.
 
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use crate::{clock, guest};
+use phases::{Nanos, Spin};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::time::Duration;
 
 /// Sleeps while `word` is `value`, for `timeout` at most; may wake up early.
@@ -29,11 +34,29 @@ pub fn wake(word: &AtomicU32, count: u32) {
 /// As many as there are.
 pub const ALL: u32 = u32::MAX;
 
+/// How often a task that spins looks in a nanosecond, times 2^16.
+static LOOKS: AtomicU64 = AtomicU64::new(1 << 16);
+
+/// Measures how long a look at a mutex takes.
+pub fn calibrate() {
+    const TRIAL: u64 = 20_000;
+    let taken = Mutex { state: AtomicU32::new(1), ticket: AtomicU32::new(0) };
+    let trial = || {
+        let begin = clock::cpu();
+        taken.look(TRIAL);
+        (clock::cpu() - begin).max(1)
+    };
+    let best = (0..8).map(|_| trial()).min().unwrap_or(1);
+    LOOKS.store((TRIAL << 16) / best, Relaxed);
+}
+
 /// The task that gets a released mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heir {
     /// The first task that tries to lock it.
     FirstToTry,
+    /// The first task that sees it free, spinning.
+    FirstToSee(Spin),
     /// The first task in the queue.
     FirstWaiter,
     /// The most important task in the queue. Until then the holder inherits its priority
@@ -65,8 +88,18 @@ impl Mutex {
             }
             Heir::FirstToTry => {
                 if self.state.compare_exchange(0, 1, SeqCst, SeqCst).is_err() {
-                    while self.state.swap(2, SeqCst) != 0 {
-                        wait(&self.state, 2, None);
+                    self.wait_until_locked();
+                }
+                true
+            }
+            Heir::FirstToSee(spin) => {
+                while !self.spin_for(spin.limit) {
+                    match spin.sleep {
+                        Some(pause) => std::thread::sleep(Duration::from_nanos(pause.0)),
+                        None => {
+                            self.wait_until_locked();
+                            break;
+                        }
                     }
                 }
                 true
@@ -78,6 +111,35 @@ impl Mutex {
         }
     }
 
+    fn wait_until_locked(&self) {
+        while self.state.swap(2, SeqCst) != 0 {
+            wait(&self.state, 2, None);
+        }
+    }
+
+    /// Spins for it; false if it is not free within the limit.
+    fn spin_for(&self, limit: Option<Nanos>) -> bool {
+        let per_limit =
+            |limit: Nanos| (u128::from(limit.0) * u128::from(LOOKS.load(Relaxed))) >> 16;
+        self.look(limit.map_or(u64::MAX, |limit| per_limit(limit) as u64 + 1))
+    }
+
+    /// Looks so often at most whether it is free, and takes it if so.
+    fn look(&self, looks: u64) -> bool {
+        for _ in 0..looks {
+            if self.state.load(Relaxed) == 0
+                && self.state.compare_exchange(0, 1, SeqCst, SeqCst).is_ok()
+            {
+                return true;
+            }
+            // Under an emulator `pause` ends the turn of its CPU.
+            if !guest::is_guest() {
+                std::hint::spin_loop();
+            }
+        }
+        false
+    }
+
     /// Unlocks it.
     pub fn unlock(&self, heir: Heir) {
         match heir {
@@ -87,7 +149,7 @@ impl Mutex {
                     wake(&self.state, ALL);
                 }
             }
-            Heir::FirstToTry => {
+            Heir::FirstToTry | Heir::FirstToSee(_) => {
                 if self.state.swap(0, SeqCst) == 2 {
                     wake(&self.state, 1);
                 }

@@ -18,6 +18,7 @@ mod sharing;
 mod slots;
 mod sockets;
 mod source;
+mod spinning;
 mod stall;
 mod step;
 mod sync;
@@ -142,7 +143,8 @@ struct Engine<'w, P, S> {
     call_work: Option<Box<CallWork>>,
     /// How late CPUs choose after wakings, where that is drawn.
     lateness: Option<Box<Lateness>>,
-    /// Whether the machine has costs beyond switches, migrations and leaving idle.
+    /// Whether the machine has costs beyond switches, migrations and leaving idle, or tasks sleep
+    /// between two spins.
     costs_are_special: bool,
     slowdown: Slowdown,
     rates: Rates,
@@ -171,15 +173,22 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             cx.reservations = workload.reservations.clone();
             cx.cgroups = workload.cgroups.clone();
         }
+        let load = Load::new(source, options);
+        let sleeps_between_spins = load
+            .shared()
+            .mutexes
+            .iter()
+            .any(|mutex| mutex.spin.is_some_and(|spin| spin.sleep.is_some()));
         let mut engine = Engine {
-            load: Load::new(source, options),
+            load,
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
             costs_are_special: machine.queue_cost.is_some()
                 || machine.lock_hold > Nanos::ZERO
                 || interrupts
                 || !machine.calls.are_free()
                 || !machine.latency.is_unknown()
-                || !rates.are_even(),
+                || !rates.are_even()
+                || sleeps_between_spins,
             call_work: CallWork::new(&machine.calls),
             lateness: Lateness::new(&machine.latency, machine.cpus),
             slowdown: Slowdown::new(machine, policy.migrates()),

@@ -232,8 +232,10 @@ impl Metrics {
     fn overhead(&mut self, task: TaskId, kind: OverheadKind, spent: Nanos) {
         self.totals.overhead[kind as usize] += spent;
         self.totals.overheads += 1;
-        // A kernel's work in a task's call is CPU time of the task, as every kernel accounts it.
-        if task != TaskId::NONE && kind != OverheadKind::Calls {
+        // A kernel's work in a task's call is CPU time of the task, as every kernel accounts it, and
+        // so is what the task spins.
+        let is_own = matches!(kind, OverheadKind::Calls | OverheadKind::Spin);
+        if task != TaskId::NONE && !is_own {
             self.task(task).overhead += spent;
         }
     }

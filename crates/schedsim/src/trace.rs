@@ -174,6 +174,8 @@ pub enum OverheadKind {
     Slow,
     /// Blocking, and waking others: the kernel's work in the task's calls.
     Calls,
+    /// Spinning for a mutex.
+    Spin,
 }
 
 impl OverheadKind {
@@ -200,6 +202,7 @@ impl OverheadKind {
             OverheadKind::Queue => "ready queue",
             OverheadKind::Slow => "slow CPU",
             OverheadKind::Calls => "blocking and waking",
+            OverheadKind::Spin => "spinning",
         }
     }
 }

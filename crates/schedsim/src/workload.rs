@@ -34,7 +34,7 @@ pub use operation::{Call, Operation, Until};
 pub use phases::{
     BarrierOptions, CgroupOptions, Closed, DeviceOptions, EpollObject, EpollOptions, EpollSource,
     EventLoopPhase, EventfdOptions, Invalid, IoOperation, IoPhase, LoopPhase, MutexOptions, Phase,
-    PipeOptions, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions,
+    PipeOptions, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, SocketOptions, Spin,
     Tasks, TimerMode, TimerPhase, Trigger, WatchPhase,
 };
 pub use replay::{

@@ -10,6 +10,8 @@ mod machines;
 mod objects;
 #[path = "engine/phases.rs"]
 mod phases;
+#[path = "engine/spinning.rs"]
+mod spinning;
 #[path = "engine/wakes.rs"]
 mod wakes;
 

@@ -8,7 +8,7 @@ use super::reproducer::{Head, label};
 use schedsim::Nanos;
 use schedsim::workload::{
     Closed, EpollObject, EventLoopPhase, LoopPhase, MutexOptions, Phase, SchedulingPolicy,
-    ServePhase, SocketKind, Tasks, TimerMode, Trigger,
+    ServePhase, SocketKind, Spin, Tasks, TimerMode, Trigger,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -479,8 +479,18 @@ impl<'c> Program<'c> {
             "int inherits",
             self.mutexes.1.iter().map(|of| u8::from(mutex(of).inherit).to_string()).collect(),
         );
+        let spin = |name: &String| match mutex(name).spin {
+            None => "{ 0, 0 }".to_string(),
+            Some(Spin { limit, sleep }) => {
+                let limit = limit.map_or("LLONG_MAX".to_string(), |limit| limit.0.to_string());
+                format!("{{ {limit}, {} }}", sleep.unwrap_or_default().0)
+            }
+        };
+        let spins: Vec<String> = self.mutexes.1.iter().map(spin).collect();
+        let none = || vec!["{ 0, 0 }".to_string()];
+        list("long long spins[][2]", if spins.is_empty() { none() } else { spins });
         for name in &self.mutexes.1 {
-            if let MutexOptions { handoff: true, inherit: false } = mutex(name) {
+            if let MutexOptions { handoff: true, inherit: false, .. } = mutex(name) {
                 self.head.count("mutexes are free for any task when they are given back, not handed to the first waiter");
             }
         }

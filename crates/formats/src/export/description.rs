@@ -331,7 +331,7 @@ impl Describing<'_> {
         let mut mutex = |number: u32| -> Result<String, String> {
             let of = of(mutexes, number)?;
             let name = unique(&of.name, "mutex", number);
-            let options = MutexOptions { handoff: of.handoff, inherit: of.inherit };
+            let options = MutexOptions { handoff: of.handoff, inherit: of.inherit, spin: of.spin };
             closed.mutexes.insert(name.clone(), options);
             Ok(name)
         };

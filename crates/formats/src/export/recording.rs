@@ -73,6 +73,13 @@ impl<'w, W: Write> RecordingWriter<'w, W> {
     /// # Errors
     /// If it cannot be written.
     pub fn new(to: W, tasks: &[TaskInfo], shared: &'w Shared, cpus: u16) -> io::Result<Self> {
+        if let Some(mutex) = shared.mutexes.iter().find(|mutex| mutex.spin.is_some()) {
+            return Err(io::Error::other(format!(
+                "tasks spin for the mutex {}, which is no call, so that a recording has nothing of \
+                 it; write the trace in another format",
+                mutex.name
+            )));
+        }
         let machine = Machine {
             release: "simulated".to_string(),
             architecture: ARCHITECTURE.to_string(),

@@ -331,7 +331,11 @@ impl<'c> Writer<'c> {
             }
             Phase::Yield => push("yield", text("")),
             Phase::Lock(name) => {
-                if self.closed.mutexes.get(name).is_some_and(|of| of.handoff && !of.inherit) {
+                let of = self.closed.mutexes.get(name).copied().unwrap_or_default();
+                if of.spin.is_some() {
+                    return Err(format!("rt-app cannot spin for the mutex {name}: {USE_C}"));
+                }
+                if of.handoff && !of.inherit {
                     self.head
                         .count("locks may be taken by any task, not handed to the first waiter");
                 }

@@ -11,8 +11,8 @@ mod sets;
 
 use super::walk::Place;
 use super::{
-    CgroupOptions, Closed, EpollObject, EpollSource, EventLoopPhase, LoopPhase, Phase,
-    ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, Tasks, WatchPhase,
+    CgroupOptions, Closed, EpollObject, EpollSource, EventLoopPhase, LoopPhase, MutexOptions,
+    Phase, ReservationOptions, SchedulingPolicy, ServePhase, SocketKind, Spin, Tasks, WatchPhase,
 };
 use crate::admission::{Cpus, DEEPEST, TaskCount};
 use crate::{Invalid, Nanos};
@@ -60,6 +60,9 @@ impl Closed {
             expect(is_new, &format!("task[{index}].name"), || {
                 format!("there is another task named {}", tasks.name)
             })?;
+        }
+        for (name, &options) in &self.mutexes {
+            check_mutex(options, &format!("mutex.{name}"))?;
         }
         let mut all_phases = 0u64;
         for (index, tasks) in self.tasks.iter().enumerate() {
@@ -189,6 +192,12 @@ impl Closed {
                     format!("{name} starts of its own accord; say `forked = true` there")
                 }),
             },
+            Phase::Wait { mutex, .. } => {
+                let spins = self.mutexes.get(mutex).is_some_and(|of| of.spin.is_some());
+                expect(!spins, key, || {
+                    format!("a task waits for a signal with a mutex that sleeps, and {mutex} spins")
+                })
+            }
             Phase::Join(name) => expect(known(name).is_some(), key, || no_task(name)),
             Phase::Exec(name) => expect(self.lists.contains_key(name), key, || {
                 format!("there is no list named {name}")
@@ -489,6 +498,25 @@ fn check_order(phases: &[Phase], key: &str, nest: Nest) -> Verdict {
         })?;
     }
     Ok(())
+}
+
+fn check_mutex(MutexOptions { handoff, inherit, spin }: MutexOptions, key: &str) -> Verdict {
+    let Some(Spin { limit, sleep }) = spin else { return Ok(()) };
+    let key = format!("{key}.spin");
+    expect(!handoff && !inherit, &key, || {
+        "the first task that finds it free takes a mutex for which tasks spin; leave `handoff` and \
+         `inherit` out"
+            .into()
+    })?;
+    let fits = limit.is_none_or(|limit| (Nanos(1)..=Spin::LONGEST).contains(&limit));
+    expect(fits, &format!("{key}.limit"), || {
+        format!("give a time above zero and up to {}", Spin::LONGEST)
+    })?;
+    let sleep_key = format!("{key}.sleep");
+    expect(sleep != Some(Nanos::ZERO), &sleep_key, || "give a time above zero".into())?;
+    expect(sleep.is_none() || limit.is_some(), &sleep_key, || {
+        "give a `limit`, after which the task sleeps".into()
+    })
 }
 
 /// Whether these phases certainly take time.

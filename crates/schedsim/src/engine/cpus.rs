@@ -168,6 +168,12 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                     match self.perform(cpu, task, operation) {
                         Done::Yes => self.calls(cpu, task, CallKind::Done),
                         Done::Blocks(off) => return self.leave(cpu, task, off),
+                        Done::Spins => {
+                            if self.costs_are_special {
+                                self.resume_late(cpu, task);
+                            }
+                            return self.plan(cpu);
+                        }
                         Done::Never => return,
                     }
                 }
@@ -613,11 +619,8 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             let spent = ran.min(state.drag);
             state.drag -= spent;
             ran -= spent;
-            self.trace.push(
-                now,
-                cpu,
-                EventKind::Overhead { task, kind: OverheadKind::Sharing, spent },
-            );
+            let kind = if state.spins() { OverheadKind::Spin } else { OverheadKind::Sharing };
+            self.trace.push(now, cpu, EventKind::Overhead { task, kind, spent });
         }
         state.work -= ran;
         self.useful += ran;

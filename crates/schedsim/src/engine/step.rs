@@ -17,6 +17,8 @@ pub enum Done {
     Yes,
     /// It leaves the CPU.
     Blocks(Off),
+    /// It keeps the CPU, and tries again when it has spun.
+    Spins,
     /// It did something that no task may do; the run ends with an error.
     Never,
 }

@@ -12,13 +12,14 @@ use super::epolls::state::Epolls;
 use super::eventfds::EventfdState;
 use super::pipes::PipeState;
 use super::sockets::EndState;
+use super::spinning::Spinner;
 use super::step::{Done, Off};
 use super::wait_queue::Who;
 use crate::policy::{Policy, Wake};
 use crate::trace::{EventKind, Sink};
 use crate::workload::{Action, Late, Operation, Shared, Start, Workload};
 use crate::{CpuId, Nanos, TaskId, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of all shared objects; empty for a workload that shares nothing.
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ pub struct Sync {
 pub struct MutexState {
     pub owner: TaskId,
     pub waiters: VecDeque<TaskId>,
+    pub spinners: BTreeMap<TaskId, Spinner>,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +88,11 @@ impl Sync {
         let mut sync = Sync {
             mutexes: mutexes
                 .iter()
-                .map(|_| MutexState { owner: TaskId::NONE, waiters: VecDeque::new() })
+                .map(|_| MutexState {
+                    owner: TaskId::NONE,
+                    waiters: VecDeque::new(),
+                    spinners: BTreeMap::new(),
+                })
                 .collect(),
             conditions: vec![VecDeque::new(); conditions.len()],
             barriers: vec![Vec::new(); barriers.len()],
@@ -198,15 +204,25 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
     }
 
     fn lock(&mut self, cpu: CpuId, task: TaskId, mutex: u32) -> Done {
+        let of = &self.shared().mutexes[mutex as usize];
         let state = &mut self.sync.mutexes[mutex as usize];
         if state.owner == TaskId::NONE {
             state.owner = task;
+            if of.spin.is_some() {
+                state.spinners.remove(&task);
+            }
             return Done::Yes;
         }
+        if let Some(spin) = of.spin
+            && let Some(done) = self.spin(task, mutex, spin)
+        {
+            return done;
+        }
+        let state = &mut self.sync.mutexes[mutex as usize];
         state.waiters.push_back(task);
         let owner = state.owner;
         self.trace.push(self.now(), cpu, EventKind::ContentionBegin { task, owner, mutex });
-        if self.shared().mutexes[mutex as usize].inherit {
+        if of.inherit {
             self.inherit(owner);
         }
         Done::Blocks(Off::Waits)
@@ -230,6 +246,10 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             self.bequeath(cpu, task, mutex);
             return Done::Yes;
         }
+        if shared.mutexes[mutex as usize].spin.is_some() {
+            self.let_spinners_look(cpu, mutex);
+        }
+        let state = &mut self.sync.mutexes[mutex as usize];
         match state.waiters.pop_front() {
             Some(first) if shared.mutexes[mutex as usize].handoff => {
                 state.owner = first;
@@ -340,7 +360,7 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
 
     /// `task` does something that no task may do.
     #[cold]
-    fn misuse(&mut self, task: TaskId, what: &str) -> Done {
+    pub(super) fn misuse(&mut self, task: TaskId, what: &str) -> Done {
         self.seat.refuse(format!("{} {what}", self.load.name(task)));
         Done::Never
     }

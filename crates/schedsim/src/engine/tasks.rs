@@ -20,7 +20,8 @@ pub struct Task {
     pub work: Nanos,
     /// The unpaid migration cost; it is paid before the work continues.
     pub debt: Nanos,
-    /// The unpaid cost of shared memory for this burst; it is paid before the work continues.
+    /// The unpaid cost of shared memory for this burst; it is paid before the work continues. Of a
+    /// task that spins, which has no work left, how long it does.
     pub drag: Nanos,
     /// When it last stopped running.
     pub stopped: Time,
@@ -65,6 +66,11 @@ impl Task {
     #[inline]
     pub fn left(&self) -> Nanos {
         self.debt + self.drag + self.work
+    }
+
+    /// Whether its `drag` is a spin for a mutex.
+    pub fn spins(&self) -> bool {
+        self.work == Nanos::ZERO && matches!(self.then, Action::Do(Operation::Lock(_)))
     }
 }
 
@@ -188,6 +194,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.events += 1;
         if self.costs_are_special {
             self.end_call_of_one_who_stays(task);
+            if waker.is_none() && self.spins_again(task) {
+                return self.make_ready(task, Wake { new: false, waker });
+            }
         }
         self.next_step(task);
         self.make_ready(task, Wake { new: false, waker });

@@ -448,6 +448,14 @@ pub static CATALOGUE: &[Metric] = &[
         read: |s| overhead(s, &[OverheadKind::Queue]),
     },
     Metric {
+        id: "spin_ns",
+        unit: "ns",
+        better: Lower,
+        source: OURS,
+        definition: "CPU time that tasks spent on spinning for mutexes.",
+        read: |s| overhead(s, &[OverheadKind::Spin]),
+    },
+    Metric {
         id: "slow_cpu_ns",
         unit: "ns",
         better: Lower,

@@ -427,12 +427,13 @@ impl<'c> Writer<'_, 'c> {
 
     fn mutex(&mut self, name: &'c str) -> u32 {
         let Compiler { closed, workload, numbers, .. } = &mut *self.compiler;
-        let MutexOptions { handoff, inherit } =
+        let MutexOptions { handoff, inherit, spin } =
             closed.mutexes.get(name).copied().unwrap_or_default();
         number(&mut numbers.mutexes, &mut workload.shared.mutexes, name, || Mutex {
             name: name.to_string(),
             handoff,
             inherit,
+            spin,
         })
     }
 

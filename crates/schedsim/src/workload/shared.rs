@@ -1,6 +1,6 @@
 //! The shared objects of a closed workload, which [`Operation`](super::Operation)s refer to.
 
-use super::{SocketKind, Trigger};
+use super::{SocketKind, Spin, Trigger};
 use crate::{CpuId, TaskId, Time};
 
 /// Mutexes, conditions, barriers, pipes, sockets, event counters, sets of them, devices, timers, and the
@@ -44,6 +44,8 @@ pub struct Mutex {
     /// Priority inheritance: the holder counts as important as the most important waiting task,
     /// which gets the mutex next.
     pub inherit: bool,
+    /// How tasks spin for it, if they do.
+    pub spin: Option<Spin>,
 }
 
 /// A reusable barrier.

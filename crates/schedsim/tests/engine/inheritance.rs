@@ -48,7 +48,9 @@ fn on(cpus: &[u16], task: Tasks) -> Tasks {
 fn with_mutexes(cpus: u16, tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -> Workload {
     let mut closed = Closed { tasks, ..Closed::default() };
     for mutex in mutexes {
-        closed.mutexes.insert(mutex.to_string(), MutexOptions { handoff: false, inherit });
+        closed
+            .mutexes
+            .insert(mutex.to_string(), MutexOptions { handoff: false, inherit, spin: None });
     }
     Workload::of(&closed, cpus).unwrap()
 }
@@ -57,7 +59,7 @@ fn with_mutexes(cpus: u16, tasks: Vec<Tasks>, mutexes: &[&str], inherit: bool) -
 /// manager waits (Jones 1997, on Mars Pathfinder). On one CPU.
 fn pathfinder(inherit: bool) -> Workload {
     let mut closed: Closed = serde_json::from_str(include_str!("pathfinder.json")).unwrap();
-    closed.mutexes.insert("bus".into(), MutexOptions { handoff: false, inherit });
+    closed.mutexes.insert("bus".into(), MutexOptions { handoff: false, inherit, spin: None });
     Workload::of(&closed, 1).unwrap()
 }
 
@@ -428,7 +430,7 @@ proptest! {
         {
             closed.mutexes.insert(
                 mutex.to_string(),
-                MutexOptions { handoff: false, inherit: !(plain && *mutex == "1") },
+                MutexOptions { inherit: !(plain && *mutex == "1"), ..MutexOptions::default() },
             );
         }
         let workload = Workload::of(&closed, cpus).unwrap();

@@ -390,7 +390,7 @@ fn a_script_that_misuses_a_mutex_ends_the_run_with_the_tasks_name() {
     let unlock =
         super::task(super::NOW, &[(5, Action::Do(Operation::Unlock(0))), (5, Action::Exit)]);
     let shared = Shared {
-        mutexes: vec![Mutex { name: "m".into(), handoff: false, inherit: false }],
+        mutexes: vec![Mutex { name: "m".into(), handoff: false, inherit: false, spin: None }],
         ..Shared::NOTHING
     };
     let workload = Workload { tasks: vec![unlock], shared, ..Workload::default() };

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -105,6 +106,29 @@ static void run(long long span)
     due += span;
     while (used < due)
         used = now(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Locks a mutex, or spins for it as long as it says, and then sleeps and spins again, or waits. */
+static void lock(int number)
+{
+    pthread_mutex_t *mutex = &shared->mutexes[number];
+    long long limit = spins[number][0], pause = spins[number][1], begin = now(CLOCK_THREAD_CPUTIME_ID);
+    while (limit > 0 && pthread_mutex_trylock(mutex) != 0) {
+        used = now(CLOCK_THREAD_CPUTIME_ID);
+        if (used - begin < limit)
+            continue;
+        due += used - begin;
+        if (pause == 0) {
+            pthread_mutex_lock(mutex);
+            return;
+        }
+        sleep_until(now(CLOCK_MONOTONIC) + pause);
+        begin = used = now(CLOCK_THREAD_CPUTIME_ID);
+    }
+    if (limit > 0)
+        due += now(CLOCK_THREAD_CPUTIME_ID) - begin;
+    else
+        pthread_mutex_lock(mutex);
 }
 
 /* Sleeps until the next period begins; returns when that was due. */
@@ -325,7 +349,7 @@ static void perform(const struct kind *kind, long long begin, int is_forked)
                 shared->timers[op->a] = next_period(last, op->b, op->c == SHARED_ABSOLUTE);
             }
             break;
-        case LOCK: pthread_mutex_lock(&shared->mutexes[op->a]); break;
+        case LOCK: lock(op->a); break;
         case UNLOCK: pthread_mutex_unlock(&shared->mutexes[op->a]); break;
         case WAIT: pthread_cond_wait(&shared->conditions[op->a], &shared->mutexes[op->c]); break;
         case SIGNAL: pthread_cond_signal(&shared->conditions[op->a]); break;

@@ -377,7 +377,7 @@ impl Calls {
         let name = format!("mutex {object}");
         let place = self.place(object, Class::Futex, |object, shared| {
             let (handoff, inherit) = (object.peer & 1 != 0, object.peer & 2 != 0);
-            add(&mut shared.mutexes, Mutex { name, handoff, inherit }).map(Place::Mutex)
+            add(&mut shared.mutexes, Mutex { name, handoff, inherit, spin: None }).map(Place::Mutex)
         })?;
         if let Place::Mutex(mutex) = place { Some(mutex) } else { None }
     }
