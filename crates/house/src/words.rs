@@ -341,7 +341,8 @@ fn split(line: usize, block: &str) -> Vec<Sentence> {
         let is_gap = next.len() < closed.len() && next.starts_with(begins);
         let text = &block[begin..end];
         let short = ["e.g.", "i.e.", "vs.", "cf.", "al.", "Fig.", "no.", "p."];
-        let is_short = short.iter().any(|word| text.ends_with(word));
+        let last = text.split_whitespace().next_back().unwrap_or_default();
+        let is_short = short.contains(&last.trim_start_matches('('));
         if next.is_empty() || is_gap && !is_short {
             let before = text.len() - text.trim_start().len();
             let lines = block[..begin + before].matches('\n').count();

@@ -62,13 +62,13 @@ fn a_planted_long_sentence_is_found_wherever_a_page_can_have_one() {
 
 #[test]
 fn sentences_are_taken_apart_as_a_reader_does() {
-    let text = "# A title\n\nOne, e.g. this. `Two` has 2.5 ms! Is [three](a.b. C) *one*?\nFour\n\
+    let text = "# A title\n\nOne, e.g. CODE, as usual. `Two` has 2.5 ms! Is [three](a.b. C) *one*?\nFour\n\
                 goes\non.\n\n- Five\n  more\n- Six\n\n| a | b `c|d` |\n|---|---|\n";
     let found = sentences(text);
     let texts: Vec<&str> = found.iter().map(|sentence| sentence.text.as_str()).collect();
     let expected = [
         "A title",
-        "One, e.g. this.",
+        "One, e.g. CODE, as usual.",
         "CODE has 2.5 ms!",
         "Is three one?",
         "Four goes on.",
