@@ -3,7 +3,7 @@
 # Quick to build: not optimised, and without papers, Parquet and the runner of this machine and guests.
 LAB := target/lab/schedlab
 
-.PHONY: lab test bench kernel docs install clean
+.PHONY: lab test bench kernel docs book install clean
 
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
@@ -30,6 +30,9 @@ kernel: ## build the teaching kernel, and run it on a Cortex-M, a RISC-V and an 
 docs: ## measure the quick figures of the documents again, and fill all of them in
 	cargo build --release --locked -p schedlab
 	tools/docs
+
+book: ## build the documents as a site, target/book/html, with mdBook
+	tools/book
 
 clean:
 	cargo clean
