@@ -10,6 +10,7 @@ mod identity;
 pub mod progress;
 mod scratch;
 pub mod terminal;
+mod whole;
 
 pub use error::{Error, no_such};
 pub use files::{
@@ -19,3 +20,4 @@ pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
 };
 pub use scratch::Scratch;
+pub use whole::Whole;
