@@ -27,9 +27,10 @@ SETTINGS = [
     "/proc/sys/kernel/sched_schedstats", "/proc/sys/kernel/randomize_va_space", "/proc/sys/kernel/nmi_watchdog", "/sys/kernel/sched_ext/state", "/sys/kernel/tracing/tracing_on",
     "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
 ]
-# Where a program may leave something although TMPDIR says otherwise.
-SHARED = ["/tmp", "/var/tmp", "/dev/shm"]
-OURS = ("schedlab", "vgdb-pipe")
+# Where a program may leave something although TMPDIR says otherwise: looked at where they are nobody else's.
+SHARED = []
+SCRATCH = "schedlab-scratch-"
+BOX = "faults-"
 
 libc = ctypes.CDLL(None, use_errno=True)
 PR_SET_CHILD_SUBREAPER = 36
@@ -44,6 +45,14 @@ def mount(*words):
     subprocess.run(["mount", *map(str, words)], check=True, capture_output=True)
 
 
+def shield(*used):
+    """Empty temporary folders that nobody else has, except one that has what is used. Needs mounts of its own."""
+    for place in ("/tmp", "/var/tmp", "/dev/shm"):
+        if Path(place).is_dir() and not any(Path(path).resolve().is_relative_to(place) for path in used):
+            mount("-t", "tmpfs", "none", place)
+            SHARED.append(place)
+
+
 def descendants(pid=None):
     """The living processes below one, oldest first, as (pid, name)."""
     below, parents = [], {}
@@ -51,6 +60,10 @@ def descendants(pid=None):
         if entry.name.isdigit():
             try:
                 name, rest = (entry / "stat").read_text().split("(", 1)[1].rsplit(") ", 1)
+                words = (entry / "cmdline").read_text().split("\0")
+                # Guards and runners are one program.
+                if len(words) > 1 and words[1].isalpha():
+                    name += " " + words[1]
             except (OSError, IndexError):
                 continue
             state, parent = rest.split()[:2]
@@ -87,7 +100,7 @@ def settings():
 
 
 def shared():
-    return {str(entry) for place in SHARED if Path(place).is_dir() for entry in Path(place).iterdir() if entry.name.startswith(OURS)}
+    return {str(entry) for place in SHARED for entry in Path(place).iterdir() if not entry.name.startswith(BOX)}
 
 
 def invalid(name, data):
@@ -114,7 +127,7 @@ class Box:
     """The folders of a cell, on a small disk if it has a size in bytes."""
 
     def __init__(self, command, size=None):
-        self.command, self.root = command, Path(tempfile.mkdtemp(prefix="faults-"))
+        self.command, self.root = command, Path(tempfile.mkdtemp(prefix=BOX))
         self.mounted = size is not None
         if self.mounted:
             mount("-t", "tmpfs", "-o", f"size={size}", "none", self.root)
@@ -253,8 +266,8 @@ def reap():
         pass
 
 
-def until(holds, seconds=GRACE_S):
-    end = time.monotonic() + seconds
+def until(holds):
+    end = time.monotonic() + GRACE_S
     while not holds():
         if time.monotonic() > end:
             return False
@@ -287,6 +300,7 @@ class Undisturbed:
                     raise Unusable(code, run.said())
             finally:
                 box.remove()
+        self.calls = None
         (first, self.files, temporary, orphans), (second, again, *_) = runs
         self.seconds = min(first.seconds, second.seconds)
         self.out = first.out
@@ -338,7 +352,7 @@ class Cell:
         for run in self.runs:
             run.close()
             code = run.child.returncode
-            if code not in {0, *codes}:
+            if code not in {0, *codes, *self.command.failures}:
                 self.complaints.append(f"exit code {code}: {run.said()[-300:]}")
             elif code and code > 0 and not silent and not run.said():
                 self.complaints.append(f"exit code {code} without a message")
@@ -361,12 +375,14 @@ class Cell:
                     except OSError:
                         pass
 
-    def hold(self, codes, may_end=True):
-        """Results are absent, or complete and valid; nothing temporary is left."""
+    def hold(self, codes, is_next=True):
+        """Results are absent, or complete and valid; nothing temporary is left, after SIGKILL that of the next start."""
         found = self.box.results()
         whole = bool(codes) and all(code == 0 for code in codes)
         for name, data in found.items():
             if Path(name).name == UNFINISHED or self.command.keeps_state(name):
+                continue
+            if not is_next and Path(name).parts[0].startswith(SCRATCH):
                 continue
             if name not in self.usual.files:
                 self.complaints.append(f"leaves {name}")
@@ -380,7 +396,7 @@ class Cell:
             missing = [name for name in self.usual.files if name not in found and not self.command.keeps_state(name)]
             self.complaints += [f"exit code 0 without {name}" for name in missing]
             self.complaints += [f"exit code 0 with {name}" for name in found if Path(name).name == UNFINISHED]
-        if may_end:
+        if is_next:
             self.tidy()
 
     def _says_what_it_lacks(self, found, folder):

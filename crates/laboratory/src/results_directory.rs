@@ -145,3 +145,19 @@ pub fn traces_in(dir: &Path) -> Vec<PathBuf> {
         fs::read_dir(dir.join("traces")).into_iter().flatten().flatten().map(|entry| entry.path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "trace")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_writer_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = ResultsDirectory::begin(folder.path()).unwrap();
+        let refused = ResultsDirectory::begin(folder.path()).err().expect("it is refused");
+        assert!(refused.to_string().contains("another command is writing"), "{refused}");
+        assert!(folder.path().join(UNFINISHED).exists(), "the first one's mark is gone");
+        first.finish().unwrap();
+        ResultsDirectory::begin(folder.path()).unwrap();
+    }
+}
