@@ -62,7 +62,7 @@ def descendants(pid=None):
                 name, rest = (entry / "stat").read_text().split("(", 1)[1].rsplit(") ", 1)
                 words = (entry / "cmdline").read_text().split("\0")
                 # Guards and runners are one program.
-                if len(words) > 1 and words[1].isalpha():
+                if len(words) > 1 and words[1].strip("-").isalpha():
                     name += " " + words[1]
             except (OSError, IndexError):
                 continue

@@ -242,7 +242,9 @@ fn own(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("another recorder is writing it; give another name with -o"));
     }
     // Only a file has a length.
-    if file.metadata()?.is_file() { file.set_len(0)? }
+    if file.metadata()?.is_file() {
+        file.set_len(0)?
+    }
     Ok(file)
 }
 

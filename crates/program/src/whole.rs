@@ -150,7 +150,10 @@ mod tests {
         assert_eq!(names(place.path()), Vec::<String>::new());
         for _ in ["made", "replaced"] {
             written(Whole::create(&path).unwrap());
-            assert_eq!((names(place.path()), fs::read(&path).unwrap()), (vec!["one".into()], b"new".into()));
+            assert_eq!(
+                (names(place.path()), fs::read(&path).unwrap()),
+                (vec!["one".into()], b"new".into())
+            );
             fs::write(&path, "old").unwrap();
         }
     }
@@ -167,7 +170,10 @@ mod tests {
         drop(named());
         assert!(names(place.path()).is_empty());
         written(named());
-        assert_eq!((names(place.path()), fs::read(&path).unwrap()), (vec!["one".into()], b"new".into()));
+        assert_eq!(
+            (names(place.path()), fs::read(&path).unwrap()),
+            (vec!["one".into()], b"new".into())
+        );
     }
 
     #[test]

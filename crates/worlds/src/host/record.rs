@@ -5,8 +5,8 @@
 
 use super::tracefs::Tracefs;
 use formats::import::calls_used;
-use program::{Error, Scratch, Whole};
 use program::ending::Handover;
+use program::{Error, Scratch, Whole};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use std::ffi::{OsStr, OsString};
 use std::fs;
