@@ -140,7 +140,7 @@ class Box:
         self.given = set(files_of(self.work)) | {"."}
 
     def environment(self):
-        own = {"TMPDIR": self.root / "tmp", "HOME": self.root / "home", "XDG_CACHE_HOME": self.root / "cache", "LC_ALL": "C", "NO_COLOR": "1"}
+        own = {"TMPDIR": self.root / "tmp", "HOME": self.root / "home", "XDG_CACHE_HOME": self.root / "cache", "LC_ALL": "C", "NO_COLOR": "1", "RUST_BACKTRACE": "0"}
         for name in self.command.keeps:
             own.pop(name)
         return {**os.environ, **{name: str(value) for name, value in own.items()}}

@@ -2,6 +2,7 @@
 
 use crate::{Error, Whole};
 use std::borrow::Cow;
+use std::fmt::Arguments;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -65,8 +66,18 @@ pub fn plain(text: &str) -> String {
 
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
-    // Where standard error is closed, the work is the same.
-    let _ = writeln!(std::io::stderr(), "schedlab: {}", visible(what));
+    complain(format_args!("schedlab: {}", visible(what)));
+}
+
+/// Writes a line to standard error. Where that is closed or full, the work is the same.
+pub fn complain(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The same, as `eprintln!`, which panics where standard error is closed or full.
+#[macro_export]
+macro_rules! complain {
+    ($($word:tt)*) => { $crate::complain(format_args!($($word)*)) };
 }
 
 /// What the reader learns after the answer.

@@ -14,7 +14,8 @@ mod whole;
 
 pub use error::{Error, no_such};
 pub use files::{
-    note, plain, prepare_directory, print, print_data, say, say_notes, visible, write_whole,
+    complain, note, plain, prepare_directory, print, print_data, say, say_notes, visible,
+    write_whole,
 };
 pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
