@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use results::Results;
 use results::critical_path::CRITICAL_PATHS;
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The mark of a directory whose command still runs, or was killed.
@@ -120,8 +121,16 @@ impl ResultsDirectory {
 
     /// Marks the directory as complete.
     pub fn finish(self) -> Result<(), Error> {
-        let mark = self.path.join(UNFINISHED);
-        fs::remove_file(&mark).map_err(|error| Error::output(&mark, error))
+        complete(&self.path)
+    }
+}
+
+/// Marks `dir` as complete.
+pub fn complete(dir: &Path) -> Result<(), Error> {
+    let mark = dir.join(UNFINISHED);
+    match fs::remove_file(&mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::output(&mark, error)),
+        _ => Ok(()),
     }
 }
 
