@@ -23,7 +23,7 @@ use machine::snapshot;
 use probe::{Probe, Scope, Wanted};
 use recording::{Calibration, Counts, End, Event, Machine, Writer};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,9 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let calibrations = arguments.costs.as_deref().map(calibrations).transpose()?;
     let before = calibration::batches();
     let mut probe = Probe::load(wanted)?;
-    let file = File::create(path).map_err(output)?;
+    let file = own(path).map_err(output)?;
+    // The lock lasts as long as any of the two.
+    let _lock = file.try_clone().map_err(output)?;
     let mut trigger = arguments.when.as_deref().map(Trigger::new).transpose()?;
     let mut command = Command::hold(&arguments.command)?;
     probe.attach()?;
@@ -231,6 +233,19 @@ fn calibrations(path: &Path) -> Result<Vec<Calibration>, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     Calibration::of_json(&text).map_err(wrong)
+}
+
+/// An empty file that no other recorder writes to.
+fn own(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(io::Error::other("another recorder is writing it; give another name with -o"));
+    }
+    // Only a file has a length.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?
+    }
+    Ok(file)
 }
 
 /// A snapshot's file begins when its first event is known.

@@ -152,6 +152,8 @@ impl Callgrind {
         out.push(dir.join("cells"));
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--instr-atstart=no", "--combine-dumps=no"]).arg(out);
+        // The pipes of its debugger, which nobody uses, stay in TMPDIR if it is killed.
+        command.arg("--vgdb=no");
         if self.cache {
             command.arg("--cache-sim=yes");
         }

@@ -32,11 +32,10 @@ pub use vectors::{Written, chosen_cpu, export_vectors};
 #[cfg(feature = "parquet")]
 use crate::trace_file::TableWriter;
 use crate::trace_source::TraceSource;
-use program::Error;
+use program::{Error, Whole};
 use schedsim::Time;
 use schedsim::trace::{Event, Observer};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
 /// An export format.
@@ -154,16 +153,17 @@ pub fn export(source: &TraceSource, format: Format, to: &Path) -> Result<Omitted
     if !cfg!(feature = "parquet") && format == Format::Parquet {
         return Err(Error::not_built("parquet", "Parquet"));
     }
-    let file = BufWriter::with_capacity(1 << 18, File::create(to).map_err(failed)?);
-    if compresses {
-        let mut file = zstd::Encoder::new(file, 3).map_err(failed)?;
-        let omitted = export_to(source, format, &mut file, to)?;
-        file.finish().and_then(|mut file| file.flush()).map_err(failed)?;
-        return Ok(omitted);
-    }
-    let mut file = file;
-    let omitted = export_to(source, format, &mut file, to)?;
-    file.flush().map_err(failed)?;
+    let mut file = BufWriter::with_capacity(1 << 18, Whole::create(to).map_err(failed)?);
+    let omitted = if compresses {
+        let mut compressed = zstd::Encoder::new(file, 3).map_err(failed)?;
+        let omitted = export_to(source, format, &mut compressed, to)?;
+        file = compressed.finish().map_err(failed)?;
+        omitted
+    } else {
+        export_to(source, format, &mut file, to)?
+    };
+    let whole = file.into_inner().map_err(IntoInnerError::into_error);
+    whole.and_then(Whole::finish).map_err(failed)?;
     Ok(omitted)
 }
 

@@ -28,7 +28,7 @@ use crate::import;
 use crate::import::{Place, Problem, Unpacked};
 use checked::Checked;
 use header::ADVICE;
-use program::Error;
+use program::{Error, Whole};
 use schedsim::trace::{Event, Observer, TraceHash};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
@@ -46,7 +46,7 @@ const LONGEST_HEADER: u64 = 96 << 20;
 /// Writes the events that it observes; [`finish`](Self::finish) completes the file.
 pub struct Writer {
     path: PathBuf,
-    file: zstd::Encoder<'static, BufWriter<File>>,
+    file: zstd::Encoder<'static, BufWriter<Whole>>,
     events: u64,
     hash: TraceHash,
     failure: Option<std::io::Error>,
@@ -56,7 +56,7 @@ impl Writer {
     /// Begins the file at `path`.
     pub fn create(path: &Path, header: &Header) -> Result<Writer, Error> {
         let begin = || {
-            let mut file = zstd::Encoder::new(BufWriter::new(File::create(path)?), 3)?;
+            let mut file = zstd::Encoder::new(BufWriter::new(Whole::create(path)?), 3)?;
             file.write_all(MAGIC.as_bytes())?;
             serde_json::to_writer(&mut file, header)?;
             file.write_all(b"\n")?;
@@ -80,7 +80,7 @@ impl Writer {
         }
         write_words(&mut self.file, [u64::MAX, self.events, self.hash.value()])
             .and_then(|()| {
-                self.file.finish()?.into_inner().map_err(|error| error.into_error())?.sync_all()
+                self.file.finish()?.into_inner().map_err(|error| error.into_error())?.finish()
             })
             .map_err(|error| Error::output(&self.path, error))
     }

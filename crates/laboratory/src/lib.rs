@@ -185,7 +185,7 @@ impl Experiment<'_> {
             .repeatable(is_repeatable)
             .answered(answers);
         if let Some(directory) = directory {
-            write(directory, &results, &programs, &sections)?;
+            write(&directory, &results, &programs, &sections)?;
         }
         let failed = failed::end(&sections);
         let members =
@@ -313,9 +313,10 @@ fn recorded_distributions(program: &Program) -> Vec<Distribution> {
     Distribution::of_case(case, &[&recorded.summary])
 }
 
-/// Writes results and traces.
+/// Writes results and traces. The directory stays marked as unfinished: the hash of the inputs is not
+/// yet there.
 fn write(
-    directory: ResultsDirectory,
+    directory: &ResultsDirectory,
     results: &Results,
     programs: &[Program],
     sections: &[Section<'_>],
@@ -341,6 +342,5 @@ fn write(
     let bar = progress::bar("exporting", 0);
     let exported = directory.export_traces(&bar);
     bar.finish_and_clear();
-    exported?;
-    directory.finish()
+    exported
 }

@@ -24,7 +24,8 @@ use program::{Error, plain, prepare_directory, write_whole};
 use rayon::prelude::*;
 use results::Results;
 use results::critical_path::CRITICAL_PATHS;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The mark of a directory whose command still runs, or was killed.
@@ -37,12 +38,17 @@ pub const FIGURES: &str = "figures.json";
 pub const FINDINGS: &str = "findings.json";
 
 /// A directory that a command writes its results to.
-pub struct ResultsDirectory(PathBuf);
+pub struct ResultsDirectory {
+    path: PathBuf,
+    /// Keeps others from writing there. The kernel opens it when the program ends.
+    _lock: Option<File>,
+}
 
 impl ResultsDirectory {
     /// Checks that `dir` can be written to, and marks it as unfinished.
     pub fn begin(dir: &Path) -> Result<ResultsDirectory, Error> {
         prepare_directory(dir)?;
+        let lock = lock(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
         // Files of an earlier command would be taken for those of this one.
         let files = [FIGURES, FINDINGS, CRITICAL_PATHS].map(|file| dir.join(file));
@@ -57,24 +63,24 @@ impl ResultsDirectory {
                 _ => {}
             }
         }
-        Ok(ResultsDirectory(dir.to_path_buf()))
+        Ok(ResultsDirectory { path: dir.to_path_buf(), _lock: lock })
     }
 
     /// The path of the directory.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The path for the trace of `policy` on `cpus` CPUs.
     pub fn trace(&self, policy: &str, cpus: u16) -> Result<PathBuf, Error> {
-        let traces = self.0.join("traces");
+        let traces = self.path.join("traces");
         fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
         Ok(traces.join(format!("{}-{cpus}cpu.trace", plain(policy))))
     }
 
     /// The path for the trace of a single run.
     pub fn trace_of_run(&self) -> Result<PathBuf, Error> {
-        let traces = self.0.join("traces");
+        let traces = self.path.join("traces");
         fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
         Ok(traces.join("run.trace"))
     }
@@ -91,7 +97,7 @@ impl ResultsDirectory {
 
     /// Writes each trace for Perfetto, beside the trace.
     pub fn export_traces(&self, progress: &ProgressBar) -> Result<(), Error> {
-        let traces = traces_in(&self.0);
+        let traces = traces_in(&self.path);
         progress.set_length(traces.len() as u64);
         traces.into_par_iter().try_for_each(|path| {
             export(&TraceSource::open(&path)?, Format::Perfetto, &path.with_extension("pftrace"))?;
@@ -102,21 +108,43 @@ impl ResultsDirectory {
 
     /// Writes results and distributions.
     pub fn write(&self, results: &Results, distributions: Vec<Distribution>) -> Result<(), Error> {
-        results.write(&self.0)?;
+        results.write(&self.path)?;
         if results::expect_parquet().is_err() {
             program::note(format!(
                 "{} has the rows as JSON and CSV, not as Parquet: this build has no `parquet`; \
                  `make install` builds all of schedlab",
-                self.0.display()
+                self.path.display()
             ));
         }
-        Distributions::new(distributions).write(&self.0)
+        Distributions::new(distributions).write(&self.path)
     }
 
     /// Marks the directory as complete.
     pub fn finish(self) -> Result<(), Error> {
-        let mark = self.0.join(UNFINISHED);
-        fs::remove_file(&mark).map_err(|error| Error::output(&mark, error))
+        complete(&self.path)
+    }
+}
+
+/// Marks `dir` as complete.
+pub fn complete(dir: &Path) -> Result<(), Error> {
+    let mark = dir.join(UNFINISHED);
+    match fs::remove_file(&mark) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::output(&mark, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Locks a directory for its only writer; none where the file system has no locks.
+fn lock(dir: &Path) -> Result<Option<File>, Error> {
+    let folder = File::open(dir).map_err(|error| Error::output(dir, error))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::Error(_)) => Ok(None),
+        Err(TryLockError::WouldBlock) => Err(Error::Usage(format!(
+            "another command is writing its results to {}; wait for its end, or give another \
+             directory",
+            dir.display()
+        ))),
     }
 }
 
@@ -125,4 +153,20 @@ pub fn traces_in(dir: &Path) -> Vec<PathBuf> {
     let files =
         fs::read_dir(dir.join("traces")).into_iter().flatten().flatten().map(|entry| entry.path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "trace")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_writer_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = ResultsDirectory::begin(folder.path()).unwrap();
+        let refused = ResultsDirectory::begin(folder.path()).err().expect("it is refused");
+        assert!(refused.to_string().contains("another command is writing"), "{refused}");
+        assert!(folder.path().join(UNFINISHED).exists(), "the first one's mark is gone");
+        first.finish().unwrap();
+        ResultsDirectory::begin(folder.path()).unwrap();
+    }
 }

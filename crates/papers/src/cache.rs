@@ -88,7 +88,7 @@ impl Cache {
             return Err(nothing_to_resume(path, &why));
         }
         if !text.is_empty() && begin != Begin::Anew && !stays {
-            eprintln!(
+            program::complain!(
                 "{}: written by {first}, and this is {build}: what it holds is not used, all is \
                  measured again",
                 path.display()
@@ -181,7 +181,7 @@ fn locked(path: &Path, begin: Begin) -> std::io::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            eprintln!("{}: another schedlab measures for it; waiting", path.display());
+            program::complain!("{}: another schedlab measures for it; waiting", path.display());
             file.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error),

@@ -1,10 +1,10 @@
 //! Writes standard output and files. A file is complete or absent, never half-written.
 
-use crate::Error;
+use crate::{Error, Whole};
 use std::borrow::Cow;
-use std::fs::{self, Permissions};
+use std::fmt::Arguments;
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -48,17 +48,12 @@ pub fn prepare_directory(dir: &Path) -> Result<(), Error> {
     tempfile::tempfile_in(dir).map(drop).map_err(|error| Error::output(dir, error))
 }
 
-/// Writes under a temporary name first and then renames, so that a reader never sees a part of the
-/// file, even with several writers.
+/// Writes the file at `path`, complete or not at all.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let write = || {
-        let mut builder = tempfile::Builder::new();
-        let mut unfinished = builder
-            .suffix(".unfinished")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder(path))?;
-        unfinished.write_all(bytes)?;
-        unfinished.persist(path).map(drop).map_err(|error| error.error)
+        let mut whole = Whole::create(path)?;
+        whole.write_all(bytes)?;
+        whole.finish()
     };
     write().map_err(|error| Error::output(path, error))
 }
@@ -71,8 +66,18 @@ pub fn plain(text: &str) -> String {
 
 /// Says what takes time, on standard error.
 pub fn say(what: &str) {
-    // Where standard error is closed, the work is the same.
-    let _ = writeln!(std::io::stderr(), "schedlab: {}", visible(what));
+    complain(format_args!("schedlab: {}", visible(what)));
+}
+
+/// Writes a line to standard error. Where that is closed or full, the work is the same.
+pub fn complain(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The same, as `eprintln!`, which panics where standard error is closed or full.
+#[macro_export]
+macro_rules! complain {
+    ($($word:tt)*) => { $crate::complain(format_args!($($word)*)) };
 }
 
 /// What the reader learns after the answer.
@@ -90,11 +95,6 @@ pub fn note(what: String) {
 pub fn say_notes() {
     let notes = std::mem::take(&mut *NOTES.lock().unwrap_or_else(PoisonError::into_inner));
     notes.iter().for_each(|what| say(what));
-}
-
-/// The directory of a file.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -10,12 +10,15 @@ mod identity;
 pub mod progress;
 mod scratch;
 pub mod terminal;
+mod whole;
 
 pub use error::{Error, no_such};
 pub use files::{
-    note, plain, prepare_directory, print, print_data, say, say_notes, visible, write_whole,
+    complain, note, plain, prepare_directory, print, print_data, say, say_notes, visible,
+    write_whole,
 };
 pub use identity::{
     VERSION, build, command_line, cpu_model, kernel, name, set_identity, shell_word, shell_words,
 };
 pub use scratch::Scratch;
+pub use whole::Whole;

@@ -51,7 +51,7 @@ static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 /// ```
 pub fn main(policies: &[Descriptor]) -> ExitCode {
     let fail = |message: &dyn std::fmt::Display, code: u8| {
-        eprintln!("{}: {}", program::name(), program::visible(&message.to_string()));
+        program::complain!("{}: {}", program::name(), program::visible(&message.to_string()));
         ExitCode::from(code)
     };
     let catalog = match Catalog::built_in().with(policies) {

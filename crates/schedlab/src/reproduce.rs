@@ -106,8 +106,8 @@ impl Reproduce {
         for paper in &papers {
             let cache = Cache::open(&cache.join(format!("{}.jsonl", paper.name)), begin)?;
             let outcome = paper.reproduce(&self.only, &settings, &cache)?;
-            eprintln!("{}: {}", paper.name, cache.summary());
-            outcome.again.iter().for_each(|line| eprintln!("{}: {line}", paper.name));
+            program::complain!("{}: {}", paper.name, cache.summary());
+            outcome.again.iter().for_each(|line| program::complain!("{}: {line}", paper.name));
             if let (Some(directory), [_, ..]) = (&directory, &outcome.ensembles[..]) {
                 let folder = directory.path().join(&paper.name);
                 let failed = |error| Error::output(&folder, error);
@@ -143,7 +143,7 @@ impl Reproduce {
             for paper in &papers {
                 if let ids @ [_, ..] = &paper.needs_full(&self.only)[..] {
                     let (argument, ids) = (&paper.folder.argument, ids.join(","));
-                    eprintln!(
+                    program::complain!(
                         "{}: not all of {ids} was measured, which takes --full: schedlab \
                          reproduce {argument} --only {ids} --full",
                         paper.name

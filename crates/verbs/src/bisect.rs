@@ -172,7 +172,7 @@ impl Question {
         let last = versions.len() - 1;
         let mut rows: Vec<Row> = Vec::new();
         let mut measure = |at: usize| -> Result<f64, Error> {
-            eprintln!("schedlab: measuring {kind} {}", versions[at]);
+            program::complain!("schedlab: measuring {kind} {}", versions[at]);
             let row = measure(at)?;
             let value = row.value.unwrap_or_default();
             rows.push(row);

@@ -82,7 +82,7 @@ impl Export {
         let omitted = export(&source, format, &self.output)?;
         let Omitted { jobs, overheads } = omitted;
         if jobs + overheads > 0 {
-            eprintln!(
+            program::complain!(
                 "schedlab: left out {overheads} overhead and {jobs} job events, which perf has no \
                  words for; .pftrace, .json and .parquet have them"
             );
@@ -103,15 +103,17 @@ impl Export {
         }
         let written = export_vectors(&source, cpu, &self.output)?;
         let Written { length, periods, idle, is_cut } = written;
-        eprintln!("schedlab: wrote {length}, from the first event to the last of a busy period");
+        program::complain!(
+            "schedlab: wrote {length}, from the first event to the last of a busy period"
+        );
         if periods > 0 {
-            eprintln!(
+            program::complain!(
                 "schedlab: it is the longest; {periods} others are left out, in {idle} of which \
                  the CPU idled though a task was ready (choose with --window)"
             );
         }
         if is_cut {
-            eprintln!(
+            program::complain!(
                 "schedlab: it ends before its busy period does, at the most lines or tasks that \
                  a history may have (choose a part with --window)"
             );

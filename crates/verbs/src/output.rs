@@ -1,6 +1,6 @@
 //! Prints an answer, and writes it to a directory.
 
-use laboratory::results_directory::ResultsDirectory;
+use laboratory::results_directory::{ResultsDirectory, complete};
 use program::terminal::{self, Size};
 use program::{Error, print, print_data};
 use results::{Answer, Input, InputLock, Results};
@@ -56,9 +56,13 @@ fn again(results: &Results, text: &str, size: Size) -> Option<String> {
     is_gone.then(|| format!("\nAnswer: {answer}"))
 }
 
-/// Returns `answer`, whose results were written to `directory`, after writing the report there.
+/// Returns `answer`, whose results were written to `directory`, after completing that and writing the
+/// report there.
 pub fn reported(answer: Answer, directory: Option<&Path>) -> Result<Answer, Error> {
-    directory.map(|directory| report::write(directory, None)).transpose()?;
+    if let Some(directory) = directory {
+        complete(directory)?;
+        report::write(directory, None)?;
+    }
     Ok(answer)
 }
 

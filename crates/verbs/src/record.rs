@@ -229,7 +229,7 @@ impl Record {
             Detail::Scheduling => {}
         }
         if let Some(reason) = reason {
-            eprintln!("schedlab: the recorder of causes does not work here: {reason}");
+            program::complain!("schedlab: the recorder of causes does not work here: {reason}");
         }
         report_status(Some(status));
         Ok(file)
@@ -245,7 +245,7 @@ struct Without {
 
 fn report_status(status: Option<ExitStatus>) {
     if let Some(status) = status.filter(|status| !status.success()) {
-        eprintln!("schedlab: the command ended with {status}; its recording is kept");
+        program::complain!("schedlab: the command ended with {status}; its recording is kept");
     }
 }
 
@@ -261,9 +261,9 @@ fn summarize(recording: &Recording, file: &Path) -> Result<(), Error> {
         report.events.total(),
         report.lost
     );
-    report.warnings.iter().for_each(|warning| eprintln!("schedlab: {warning}"));
+    report.warnings.iter().for_each(|warning| program::complain!("schedlab: {warning}"));
     if report.lost_percent() > 1.0 {
-        eprintln!(
+        program::complain!(
             "schedlab: more than one event in a hundred was lost: record less, or give \
              --allow-lost to the next command"
         );

@@ -33,13 +33,13 @@ impl Schedulers {
         let folder = Published::build_folder()?;
         let mut failed = None;
         for scheduler in &schedulers {
-            eprintln!("schedlab: building {scheduler}; this takes minutes");
+            program::complain!("schedlab: building {scheduler}; this takes minutes");
             match scheduler.add(&folder) {
                 Ok((program, true)) => print(&format!("built: {}\n", program.display()))?,
                 Ok((program, false)) => print(&format!("there already: {}\n", program.display()))?,
                 Err(error) => {
                     if let Some(before) = failed.replace(error) {
-                        eprintln!("schedlab: {before}");
+                        program::complain!("schedlab: {before}");
                     }
                 }
             }

@@ -6,7 +6,7 @@
 //! the format has no words for is an error that names it.
 //! Not written are the CPU on which a task was first, and the pids: names have them.
 
-use program::Error;
+use program::{Error, write_whole};
 use schedsim::admission::LARGEST_TEXT;
 use schedsim::workload::{
     Action, Affinity, BarrierOptions, Closed, DeviceOptions, EpollObject, EpollOptions,
@@ -16,7 +16,6 @@ use schedsim::workload::{
 };
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 /// `workload` as a closed workload. The run ends when `ended` have; if there are none, when all have.
@@ -66,7 +65,7 @@ pub fn write_description(closed: &Closed, to: &Path) -> Result<(), Error> {
 pub fn write_text(text: &str, to: &Path) -> Result<(), Error> {
     let is_compressed = to.extension().is_some_and(|extension| extension == "zst");
     let bytes = if is_compressed { zstd::encode_all(text.as_bytes(), 19) } else { Ok(text.into()) };
-    bytes.and_then(|bytes| fs::write(to, bytes)).map_err(|error| Error::output(to, error))
+    write_whole(to, &bytes.map_err(|error| Error::output(to, error))?)
 }
 
 /// The tasks that another one forks.

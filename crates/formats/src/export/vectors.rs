@@ -12,13 +12,12 @@ use super::Names;
 use crate::selection::Selection;
 use crate::trace_source::TraceSource;
 use periods::{Entry, Period, Periods, What};
-use program::Error;
+use program::{Error, Whole};
 use schedsim::policy::weight_of;
 use schedsim::{CpuId, Nanos, TaskId};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
 /// By how much CPU time a task's share may be off, in ns: some slices of a few tasks. A scheduler
@@ -85,8 +84,10 @@ pub fn export_vectors(source: &TraceSource, cpu: Option<u16>, to: &Path) -> Resu
         )));
     }
     let failed = |error| Error::output(to, error);
-    let mut file = BufWriter::new(File::create(to).map_err(failed)?);
-    write(&mut file, source, cpu, &longest, to).and_then(|()| file.flush()).map_err(failed)?;
+    let mut file = BufWriter::new(Whole::create(to).map_err(failed)?);
+    write(&mut file, source, cpu, &longest, to).map_err(failed)?;
+    let whole = file.into_inner().map_err(IntoInnerError::into_error);
+    whole.and_then(Whole::finish).map_err(failed)?;
     Ok(left)
 }
 

@@ -5,6 +5,7 @@ use laboratory::regression::{Baseline, Rule};
 use program::{Error, write_whole};
 use results::gate::{Gate, Outcome};
 use results::{Answer, Printed};
+use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -60,7 +61,7 @@ impl Output {
             Output::Junit(path) => write_whole(path, gate.junit().as_bytes()),
             Output::Markdown(path) => write_whole(path, gate.markdown().as_bytes()),
             Output::GitHub => {
-                eprint!("{}", gate.annotations());
+                let _ = write!(std::io::stderr(), "{}", gate.annotations());
                 Ok(())
             }
         }

@@ -11,6 +11,8 @@ pub struct Guard {
     process: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    /// The settings that were changed, with what they were.
+    settings: Vec<(String, String)>,
 }
 
 impl Guard {
@@ -26,7 +28,8 @@ impl Guard {
         let (Some(orders), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Error::Internal("the guard has no pipes".to_string()));
         };
-        Ok(Guard { process, orders: Some(orders), answers: BufReader::new(answers) })
+        let answers = BufReader::new(answers);
+        Ok(Guard { process, orders: Some(orders), answers, settings: Vec::new() })
     }
 
     /// From now on the processes of this session end with this program.
@@ -60,12 +63,15 @@ impl Guard {
             return Ok(());
         }
         self.order(&format!("restore\t{path}\t{}", before.trim()))?;
+        self.settings.push((path.to_string(), before.trim().to_string()));
         std::fs::write(path, value).map_err(missing)
     }
 
     fn order(&mut self, line: &str) -> Result<(), Error> {
         let gone = |error: std::io::Error| {
-            Error::Internal(format!("the guard of this machine has gone: {error}"))
+            Error::Input(format!(
+                "the guard of this machine has gone: {error}; if something killed it, run again"
+            ))
         };
         let orders = self
             .orders
@@ -73,7 +79,7 @@ impl Guard {
             .ok_or_else(|| Error::Internal("the guard has no orders".to_string()))?;
         writeln!(orders, "{line}").and_then(|()| orders.flush()).map_err(gone)?;
         match self.answers.read_line(&mut String::new()) {
-            Ok(0) => Err(Error::Internal("the guard of this machine has gone".to_string())),
+            Ok(0) => Err(gone(std::io::ErrorKind::UnexpectedEof.into())),
             answer => answer.map(|_| ()).map_err(gone),
         }
     }
@@ -82,6 +88,16 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.orders.take());
-        let _ = self.process.wait();
+        if self.process.wait().is_ok_and(|status| status.code().is_some()) {
+            return;
+        }
+        // Something killed the guard.
+        for (path, value) in self.settings.drain(..).rev() {
+            if let Err(error) = std::fs::write(&path, &value) {
+                program::say(&format!(
+                    "{path} could not be set back to {value}: {error}; do it by hand"
+                ));
+            }
+        }
     }
 }

@@ -5,11 +5,13 @@
 
 use super::tracefs::Tracefs;
 use formats::import::calls_used;
-use program::Error;
 use program::ending::Handover;
+use program::{Error, Scratch, Whole};
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
@@ -72,17 +74,12 @@ fn run_recorded(
     })?;
     find_command(program, "record")?;
     let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
-    let unfinished = beside(file, ".unfinished");
-    fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
-    let outcome = record_with(&perf, (command, detail), &unfinished, stdout).and_then(|output| {
-        keep(&unfinished, file)?;
-        Ok(output)
-    });
-    // The remains of a failure: perf's partial file, and its backup of the empty one.
-    for left in [beside(file, ".unfinished"), beside(file, ".unfinished.old")] {
-        let _ = fs::remove_file(left);
-    }
-    outcome
+    // For perf's partial file, and its backup of the empty one.
+    let folder = Scratch::within(folder(file))?;
+    let unfinished = folder.path().join("perf.data");
+    let output = record_with(&perf, (command, detail), &unfinished, stdout)?;
+    keep(&unfinished, file, output.status)?;
+    Ok(output)
 }
 
 fn record_with(
@@ -107,6 +104,15 @@ fn record_with(
 /// [`Error::Internal`] if it cannot be run.
 pub(super) fn supervise(recorder: &mut Command, name: &str) -> Result<Output, Error> {
     let failed = |error: std::io::Error| Error::Internal(format!("{name} cannot be run: {error}"));
+    let parent = getpid();
+    let follow = move || {
+        set_parent_process_death_signal(Some(Signal::INT))?;
+        // The parent may have ended before that.
+        if getppid() == Some(parent) { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
+    };
+    // If this program is killed, the recorder ends as by an interrupt, and its command with it.
+    // SAFETY: between fork and exec it makes two system calls and takes no memory.
+    unsafe { recorder.pre_exec(follow) };
     let child = recorder.spawn().map_err(failed)?;
     // Ctrl-C ends the recorder, and lets this program finish the recording and unmount what it
     // mounted.
@@ -170,8 +176,17 @@ fn arguments(perf: &Path, file: &Path, detail: Detail) -> Command {
 }
 
 /// Moves the recording to its place, compressed if its name requests it.
-fn keep(unfinished: &Path, file: &Path) -> Result<(), Error> {
+fn keep(unfinished: &Path, file: &Path, status: ExitStatus) -> Result<(), Error> {
     let failed = |error| Error::output(file, error);
+    // The number of bytes of its records, which perf writes last into the header.
+    let mut records = [0; 8];
+    let header = fs::File::open(unfinished).and_then(|file| file.read_exact_at(&mut records, 48));
+    if header.is_ok() && records == [0; 8] {
+        return Err(Error::Input(format!(
+            "perf did not finish the recording ({status}), and nothing of it is kept; if its \
+             message above does not say why, it was killed: record again"
+        )));
+    }
     if fs::metadata(unfinished).map_err(failed)?.len() == 0 {
         return Err(Error::Internal(
             "perf wrote nothing; run it by hand to see why: perf record -a -e 'sched:sched_*' -- \
@@ -182,21 +197,17 @@ fn keep(unfinished: &Path, file: &Path) -> Result<(), Error> {
     if file.extension().is_none_or(|extension| extension != "zst") {
         return fs::rename(unfinished, file).map_err(failed);
     }
-    let compressed = beside(file, ".compressing");
     let compress = || {
-        zstd::stream::copy_encode(fs::File::open(unfinished)?, fs::File::create(&compressed)?, 9)?;
-        fs::rename(&compressed, file)
+        let mut compressed = Whole::create(file)?;
+        zstd::stream::copy_encode(fs::File::open(unfinished)?, &mut compressed, 9)?;
+        compressed.finish()
     };
-    compress().map_err(|error| {
-        let _ = fs::remove_file(&compressed);
-        failed(error)
-    })
+    compress().map_err(failed)
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_os_string();
-    name.push(ending);
-    PathBuf::from(name)
+/// The folder of a file.
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn perf_is_missing() -> Error {

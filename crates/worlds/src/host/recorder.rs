@@ -144,7 +144,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Error::Usage`] if the command cannot be started or the file not be written,
-    /// [`Error::Missing`] if a privilege is missing.
+    /// [`Error::Missing`] if a privilege is missing, [`Error::Input`] if the recorder was killed.
     pub fn record(
         &self,
         command: &[OsString],
@@ -172,6 +172,10 @@ impl Recorder {
             Some(0) => Ok(status_of_command(file)),
             Some(2) => Err(Error::Usage(failed("cannot record this"))),
             Some(MISSING) => Err(Error::Missing(failed("misses something"))),
+            None => Err(Error::Input(format!(
+                "{PROGRAM} ended with {status}; what it wrote until then is in {}",
+                file.display()
+            ))),
             _ => Err(Error::Internal(failed(&format!("ended with {status}")))),
         }
     }

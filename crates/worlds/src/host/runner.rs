@@ -24,11 +24,15 @@ impl Runner {
     /// Prepares the program.
     ///
     /// # Errors
-    /// [`Error::Missing`] if this program was built without it.
+    /// [`Error::Missing`] if this program was built without it, [`Error::Input`] if memory or a
+    /// limit does not suffice.
     pub fn new() -> Result<Runner, Error> {
         let bytes = initramfs::runner()?;
         let failed = |error: std::io::Error| {
-            Error::Internal(format!("the runner cannot be made ready: {error}"))
+            Error::Input(format!(
+                "the runner has no room in memory: {error}; free some, or raise the limit of \
+                 files (ulimit -f)"
+            ))
         };
         let mut file = File::from(
             memfd_create("schedlab-runner", MemfdFlags::CLOEXEC)
@@ -75,8 +79,9 @@ impl Runner {
         let status = child.wait().map_err(failed)?;
         guard.ended(child.id())?;
         match told {
-            Some(Err(error)) => Err(Error::Internal(format!(
-                "the runner did not take its orders: {error}; it ended with {status}"
+            Some(Err(error)) => Err(Error::Input(format!(
+                "the runner did not take its orders: {error}; it ended with {status}; if \
+                 something killed it, run again"
             ))),
             _ => Ok(events),
         }

@@ -40,7 +40,7 @@ impl Drop for Tracefs {
         if self.mounted_here {
             let unmounted = Command::new("umount").arg(TRACEFS).status();
             if !unmounted.is_ok_and(|status| status.success()) {
-                eprintln!(
+                program::complain!(
                     "schedlab: cannot unmount {TRACEFS}, which this recording mounted; run: \
                      umount {TRACEFS}"
                 );
