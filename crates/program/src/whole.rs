@@ -55,7 +55,10 @@ impl Whole {
     pub fn finish(self) -> io::Result<()> {
         match self.file {
             Unfinished::Direct(_) => Ok(()),
-            Unfinished::Named(file) => Ok(drop(file.persist(&self.path)?)),
+            Unfinished::Named(file) => {
+                file.persist(&self.path)?;
+                Ok(())
+            }
             Unfinished::Nameless(file) => match name(&file, &self.path) {
                 // Only a rename replaces a file at once.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
