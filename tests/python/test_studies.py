@@ -5,7 +5,7 @@ import io
 import shutil
 import subprocess
 
-STUDIES = ("porter-2021", "curran-stumm-1990", "pslist", "st-andrews", "td-tp")
+STUDIES = ("porter-2021", "curran-stumm-1990", "pslist", "preempt-none", "st-andrews", "td-tp")
 
 
 def check(root, checkout):

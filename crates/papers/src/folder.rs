@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// The built-in papers: name and files.
-const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
+const BUILT_IN: [(&str, &[(&str, &str)]); 6] = [
     (
         "porter-2021",
         &[
@@ -55,6 +55,18 @@ const BUILT_IN: [(&str, &[(&str, &str)]); 5] = [
             ("desktop.toml", include_str!("../papers/pslist/desktop.toml")),
             ("pslist-steps.svg", include_str!("../papers/pslist/pslist-steps.svg")),
             ("pslist-100-steps.svg", include_str!("../papers/pslist/pslist-100-steps.svg")),
+        ],
+    ),
+    (
+        "preempt-none",
+        &[
+            ("experiments.toml", include_str!("../papers/preempt-none/experiments.toml")),
+            ("claims.toml", include_str!("../papers/preempt-none/claims.toml")),
+            ("findings.toml", include_str!("../papers/preempt-none/findings.toml")),
+            ("ensembles.csv", include_str!("../papers/preempt-none/ensembles.csv")),
+            ("s_lock.c", include_str!("../papers/preempt-none/s_lock.c")),
+            ("spin.toml", include_str!("../papers/preempt-none/spin.toml")),
+            ("clock.toml", include_str!("../papers/preempt-none/clock.toml")),
         ],
     ),
     (

@@ -85,12 +85,15 @@ fn of_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, places: &mut Ve
             if let Some(end) = text[span.clone()].find(" -- ").filter(|_| key == "run") {
                 span.end = span.start + end;
             }
-            // An argument of a kernel is that kernel's to know; it refuses another when it boots.
+            // An argument of a kernel, or a file in its /sys, is that kernel's to know; it refuses
+            // another when it boots.
             // The name of a metric that a command prints is the paper's own: claims that use
             // another are refused.
             let is_others = |place: &Range<usize>| {
                 let word = text[..place.start].rfind(' ').map_or("", |end| &text[..end]);
-                text[..place.start].ends_with("--kernel-arg ") || word.ends_with("--metric")
+                text[..place.start].ends_with("--kernel-arg ")
+                    || word.ends_with("--metric")
+                    || word.ends_with("--sysctl")
             };
             places.extend(words(text, span).into_iter().filter(|place| !is_others(place)));
         }

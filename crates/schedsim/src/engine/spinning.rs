@@ -1,9 +1,9 @@
 //! Spin locks of programs: a task that finds its mutex taken stays on its CPU and looks again.
 //!
-//! A mutex that is given back is free, and whoever acts first takes it: the task that gave it back,
-//! if it asks for it at once; else a task that spins on another CPU. The word reaches these CPUs one
-//! after the other, a nanosecond apart, in order of their numbers from the one behind that of the
-//! giver. A task that was preempted while it spun looks when it runs again.
+//! An unlocked mutex is free for the first task that acts. That is the task that unlocked it, if it
+//! locks it again at once. Else it is a task that spins on another CPU. The spinners see the unlock
+//! one nanosecond apart, in order of their CPUs from the one behind that of the unlock. A task that
+//! was preempted while it spun looks when it runs again.
 //!
 //! Source: PostgreSQL 17, `src/backend/storage/lmgr/s_lock.c` (spin, then sleep); the C library's
 //! `PTHREAD_MUTEX_ADAPTIVE_NP` (spin, then wait).

@@ -453,7 +453,7 @@ pub static CATALOGUE: &[Metric] = &[
         better: Lower,
         source: OURS,
         definition: "CPU time that tasks spent on spinning for mutexes.",
-        read: |s| overhead(s, &[OverheadKind::Spin]),
+        read: spun,
     },
     Metric {
         id: "slow_cpu_ns",

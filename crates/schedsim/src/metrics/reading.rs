@@ -65,6 +65,11 @@ pub fn overhead(summary: &Summary, kinds: &[OverheadKind]) -> Value {
     Value::or((summary.totals.overheads > 0).then(|| nanos(spent)), NO_OVERHEAD)
 }
 
+pub fn spun(summary: &Summary) -> Value {
+    let spent = summary.totals.overhead(OverheadKind::Spin);
+    Value::or((spent > Nanos::ZERO).then(|| nanos(spent)), NO_SPINNING)
+}
+
 pub fn jain(summary: &Summary) -> Option<f64> {
     let (mut sum, mut squares, mut tasks) = (0.0, 0.0, 0u64);
     for service in summary.tasks.iter().filter_map(|task| task.service()) {

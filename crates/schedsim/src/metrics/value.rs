@@ -49,4 +49,5 @@ pub const UNSEEN: &str = "switches from idle are missing, over 1 % of CPU time";
 pub const NO_ORDER: &str = "fewer than two tasks exited that made no others";
 pub const NO_SLICES: &str = "no task started to run";
 pub const NO_RESERVATIONS: &str = "no task reserves CPU time in periods";
+pub const NO_SPINNING: &str = "no task spun for a mutex";
 pub const NO_PRIORITIES: &str = "the priorities of the tasks were not given";

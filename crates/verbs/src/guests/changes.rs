@@ -73,6 +73,11 @@ fn argument(text: &str) -> Result<String, String> {
                     options"
             .to_string());
     }
+    if let Some(model) = text.strip_prefix("preempt=")
+        && !["none", "voluntary", "lazy", "full"].contains(&model)
+    {
+        return Err("preemption is none, voluntary, lazy or full".to_string());
+    }
     match KEPT.contains(&name) {
         true => Err(format!("guests set {name} themselves, as they need it to repeat themselves")),
         false => Ok(text.to_string()),
@@ -105,7 +110,8 @@ mod tests {
     #[test]
     fn what_is_no_change_is_refused_with_an_example() {
         assert_eq!(argument("isolcpus=1").as_deref(), Ok("isolcpus=1"));
-        for text in ["", "=1", "a b", "console=tty0", "nokaslr", "panic=0"] {
+        assert_eq!(argument("preempt=lazy").as_deref(), Ok("preempt=lazy"));
+        for text in ["", "=1", "a b", "preempt=lazzy", "console=tty0", "nokaslr", "panic=0"] {
             assert!(argument(text).is_err(), "{text}");
         }
         assert_eq!(feature("NO_PLACE_LAG").as_deref(), Ok("NO_PLACE_LAG"));
