@@ -1,26 +1,29 @@
 /*
  * Processes that share a spin lock, as PostgreSQL's share that of the buffer clock:
  *
- *     s_lock PROCESSES SECTIONS [faults=N] [inside=N] [outside=N] [sleep=no] [slice=yes]
+ *     s_lock PROCESSES SECTIONS [faults=N] [at=outside] [inside=N] [outside=N] [sleep=no] [slice=yes]
  *
  * Each computes (outside, in instructions), takes the lock, computes (inside), and gives it back.
  * With faults the holder touches as many pages of the shared memory that its own table does not have,
- * as a process does that comes to a buffer for the first time.
+ * as a process does that comes to a buffer for the first time. With at=outside it does so before it
+ * takes the lock.
  *
  * The lock follows s_lock.c of PostgreSQL 17: test and set; after as many looks as spins_per_delay
  * says (10 to 1,000, which adapts) a sleep of 1 ms, then of one to two times the last, up to 1 s. A
  * look costs what `pause` does, here 40 instructions, as an emulator ends a CPU's turn at a real one.
- * With sleep=no it spins until it has the lock.
+ * PostgreSQL panics after 1,000 sleeps; this one goes on. Its processes begin with the spins_per_delay
+ * of others; these begin with 100. With sleep=no a process spins until it has the lock.
  *
- * With slice=yes each section asks for an extension of the slice (rseq, Linux 7.0). The exit code is
- * 77 if the kernel has none.
+ * With slice=yes a process that takes the lock asks for an extension of its slice (rseq, Linux 7.0) until
+ * it gives it back. The exit code is 77 if the kernel has none.
  *
- * It ends when all together have done so many sections. Meanwhile it reads no clock, as that ends the
- * turn of an emulated CPU. It prints: sections in a second; looks at a lock that was taken, and sleeps,
+ * It measures until all together have done so many sections. Meanwhile it reads no clock, as that ends
+ * the turn of an emulated CPU. It prints: sections in a second; looks at a lock that was taken, and sleeps,
  * in a section; and extensions that were granted, in a million sections.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,12 +60,14 @@ static struct shared {
 	struct process processes[MOST];
 	pthread_barrier_t gate;
 	atomic_int lock __attribute__((aligned(64)));
-	volatile long sections, most __attribute__((aligned(64)));
+	volatile long sections __attribute__((aligned(64)));
+	long most, over;
+	atomic_long began;
 	volatile int refused;
 	char pages[(long)PAGES * PAGE] __attribute__((aligned(4096)));
 } *shared;
 
-static long faults, inside = 2000, outside = 20000, sleeps = 1, slice;
+static long faults, inside = 2000, outside = 20000, is_outside, sleeps = 1, slice;
 
 static long now(void)
 {
@@ -87,12 +92,36 @@ static unsigned draw(struct process *self, unsigned below)
 	return (self->random >> 33) % below;
 }
 
+static void relinquish(struct process *self)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	self->area.request = 0;
+	if (self->area.granted) {
+		self->granted++;
+		syscall(471 /* rseq_slice_yield */);
+	}
+}
+
+/* Tests and sets. Only who has the lock goes on with a request. */
+static int takes(struct process *self)
+{
+	if (slice) {
+		self->area.request = 1;
+		atomic_signal_fence(memory_order_seq_cst);
+	}
+	if (!atomic_exchange(&shared->lock, 1))
+		return 1;
+	if (slice)
+		relinquish(self);
+	return 0;
+}
+
 static void acquire(struct process *self)
 {
 	long delay = 0;
 	int spins = 0;
 
-	while (atomic_exchange(&shared->lock, 1)) {
+	while (!takes(self)) {
 		do {
 			self->looks++;
 			compute(40);
@@ -119,76 +148,86 @@ static int extends(struct process *self)
 {
 	char *registered = (char *)__builtin_thread_pointer() + __rseq_offset;
 
-	if (__rseq_size > 0)
-		syscall(SYS_rseq, registered, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+	if (__rseq_size > 0 && syscall(SYS_rseq, registered, 32, RSEQ_FLAG_UNREGISTER, RSEQ_SIG))
+		return 0;
 	return syscall(SYS_rseq, &self->area, sizeof(self->area), 0, RSEQ_SIG) == 0 &&
 	       prctl(79 /* PR_RSEQ_SLICE_EXTENSION */, 2 /* SET */, 1 /* ENABLE */, 0, 0) == 0;
 }
 
+static void touch(struct process *self)
+{
+	for (long fault = 0; fault < faults; fault++) {
+		char *page = shared->pages + (long)draw(self, PAGES) * PAGE;
+
+		madvise(page, PAGE, MADV_DONTNEED);
+		*(volatile char *)page = 1;
+	}
+}
+
 static void run(struct process *self)
 {
+	long none = 0;
+
 	pthread_barrier_wait(&shared->gate);
+	atomic_compare_exchange_strong(&shared->began, &none, now());
 	while (shared->sections < shared->most && !shared->refused) {
 		compute(outside);
-		if (slice) {
-			self->area.request = 1;
-			atomic_signal_fence(memory_order_seq_cst);
-		}
+		if (is_outside)
+			touch(self);
 		acquire(self);
-		for (long fault = 0; fault < faults; fault++) {
-			char *page = shared->pages + (long)draw(self, PAGES) * PAGE;
-
-			madvise(page, PAGE, MADV_DONTNEED);
-			*page = 1;
-		}
+		if (!is_outside)
+			touch(self);
 		compute(inside);
-		shared->sections++;
+		if (++shared->sections == shared->most)
+			shared->over = now();
 		atomic_store(&shared->lock, 0);
-		if (slice) {
-			atomic_signal_fence(memory_order_seq_cst);
-			self->area.request = 0;
-			if (self->area.granted) {
-				self->granted++;
-				syscall(471 /* rseq_slice_yield */);
-			}
-		}
+		if (slice)
+			relinquish(self);
 	}
+}
+
+/* Whether the word is NAME=NUMBER. */
+static int is_number(const char *word, const char *name, long *value)
+{
+	size_t length = strlen(name);
+	char *rest;
+
+	if (strncmp(word, name, length) || word[length] != '=' || word[length + 1] < '0' || word[length + 1] > '9')
+		return 0;
+	*value = strtol(word + length + 1, &rest, 10);
+	return *rest == 0;
 }
 
 int main(int count, char **words)
 {
-	struct { const char *name; long *value; } options[] = {
-		{ "faults", &faults }, { "inside", &inside }, { "outside", &outside },
-	};
-	int all = count > 2 ? atoi(words[1]) : 0;
-	long most = count > 2 ? atol(words[2]) : 0, looks = 0, slept = 0, granted = 0, begin;
-	double sections, span;
+	long all = 0, most = 0, looks = 0, slept = 0, granted = 0;
+	double sections;
 	pthread_barrierattr_t among;
+	int is_known = count > 2;
 
-	for (int word = 3; word < count; word++) {
-		char *value = strchr(words[word], '=');
-		int known = value && (!strcmp(words[word], "sleep=no") || !strcmp(words[word], "slice=yes"));
-
-		sleeps &= strcmp(words[word], "sleep=no") != 0;
-		slice |= strcmp(words[word], "slice=yes") == 0;
-		for (size_t place = 0; value && place < sizeof(options) / sizeof(*options); place++) {
-			if (strncmp(words[word], options[place].name, value - words[word]) == 0) {
-				*options[place].value = atol(value + 1);
-				known = 1;
-			}
-		}
-		if (!known)
-			all = 0;
+	if (is_known) {
+		all = atol(words[1]);
+		most = atol(words[2]);
 	}
-	if (all < 1 || all > MOST || most <= 0 || faults < 0 || inside < 0 || outside < 0)
-		return fprintf(stderr, "usage: s_lock PROCESSES SECTIONS [faults=N] [inside=N] [outside=N] [sleep=no] [slice=yes]\n"), 2;
+	for (int word = 3; word < count; word++) {
+		is_outside |= !strcmp(words[word], "at=outside");
+		sleeps &= strcmp(words[word], "sleep=no") != 0;
+		slice |= !strcmp(words[word], "slice=yes");
+		is_known &= !strcmp(words[word], "at=outside") || !strcmp(words[word], "sleep=no") ||
+			    !strcmp(words[word], "slice=yes") || is_number(words[word], "faults", &faults) ||
+			    is_number(words[word], "inside", &inside) || is_number(words[word], "outside", &outside);
+	}
+	if (!is_known || all < 1 || all > MOST || most < 1)
+		return fprintf(stderr, "usage: s_lock PROCESSES SECTIONS [faults=N] [at=outside] [inside=N] [outside=N] [sleep=no] [slice=yes]\n"), 2;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return perror("mmap"), 1;
+	/* The memory exists; what a process lacks are entries of its table. */
+	memset(shared->pages, 1, sizeof(shared->pages));
+	shared->most = most;
 	pthread_barrierattr_init(&among);
 	pthread_barrierattr_setpshared(&among, PTHREAD_PROCESS_SHARED);
-	shared->most = most;
-	pthread_barrier_init(&shared->gate, &among, all + 1);
+	pthread_barrier_init(&shared->gate, &among, all);
 	for (int process = 0; process < all; process++) {
 		struct process *self = &shared->processes[process];
 
@@ -198,29 +237,29 @@ int main(int count, char **words)
 		case -1:
 			return perror("fork"), 1;
 		case 0:
-			shared->refused |= slice && !extends(self);
+			/* No process waits at the gate for one that could not be made. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (slice && !extends(self))
+				shared->refused = 1;
 			run(self);
 			_exit(0);
 		}
 	}
-	pthread_barrier_wait(&shared->gate);
-	begin = now();
 	for (int process = 0; process < all; process++) {
 		int status;
 
 		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 			return fprintf(stderr, "s_lock: a process has failed\n"), 1;
 	}
+	if (shared->refused)
+		return fprintf(stderr, "s_lock: no extension of slices: it needs CONFIG_RSEQ_SLICE_EXTENSION and GLIBC_TUNABLES=glibc.pthread.rseq=0 or a C library that registers 32 bytes\n"), 77;
 	for (struct process *self = shared->processes; self < shared->processes + all; self++) {
 		looks += self->looks;
 		slept += self->sleeps;
 		granted += self->granted;
 	}
-	if (shared->refused)
-		return fprintf(stderr, "s_lock: this kernel extends no slices: it needs CONFIG_RSEQ_SLICE_EXTENSION\n"), 77;
-	sections = shared->sections;
-	span = now() - begin;
-	printf("rate=%.1f looks=%.3f sleeps=%.5f granted=%.1f\n", sections * 1e9 / span, looks / sections,
-	       slept / sections, granted * 1e6 / sections);
+	sections = shared->most;
+	printf("rate=%.1f looks=%.3f sleeps=%.5f granted=%.1f\n", sections * 1e9 / (shared->over - shared->began),
+	       looks / sections, slept / sections, granted * 1e6 / sections);
 	return 0;
 }
