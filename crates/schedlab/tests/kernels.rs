@@ -153,7 +153,6 @@ fn what_a_kernel_does_not_know_is_refused_by_name() {
     let module = module.to_str().unwrap();
     for (option, value, said) in [
         ("--kernel-arg", "no_such=1", "does not know the argument no_such=1"),
-        ("--kernel-arg", "preempt=never", "does not know the argument preempt=never"),
         ("--sched-feature", "NO_SUCH", "feature NO_SUCH"),
         ("--sysctl", "kernel.no_such=1", "does not set kernel.no_such to 1"),
         ("--sysctl", "kernel.sched_rt_runtime_us=x", "does not set kernel.sched_rt_runtime_us"),

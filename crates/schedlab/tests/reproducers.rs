@@ -33,6 +33,12 @@ semaphore = true
 wakes_one = true
 [mutex.pi]
 inherit = true
+[mutex.spun]
+spin = {}
+[mutex.limited]
+spin = { limit = "20us" }
+[mutex.slept]
+spin = { limit = "20us", sleep = "1ms" }
 [epoll.set]
 sources = [{ socket = "s" }, { eventfd = "stop", trigger = "edge" }]
 [epoll.loop]
@@ -80,6 +86,10 @@ phases = [{ write = { pipe = "a", bytes = 10 } }, { sleep = "2ms" }, { write = {
 [[task]]
 name = "looper"
 phases = [{ event_loop = { epoll = "loop", round = "5us", handle = [[[{ read = { pipe = "a", bytes = 10 } }], [{ read = { pipe = "a", bytes = 10 } }]], [[{ read = { pipe = "b", bytes = 4 } }], [{ read = { pipe = "b", bytes = 6 } }]]] } }, { watch = { epoll = "watched", source = { eventfd = "late" } } }, { poll = "watched" }, { take = { eventfd = "late" } }]
+[[task]]
+name = "spinner"
+count = 3
+phases = [{ loop = { times = 20, phases = [{ lock = "spun" }, { run = "30us" }, { unlock = "spun" }, { lock = "limited" }, { run = "30us" }, { unlock = "limited" }, { lock = "slept" }, { run = "30us" }, { unlock = "slept" }] } }]
 [[task]]
 name = "daemon"
 daemon = true

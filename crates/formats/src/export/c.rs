@@ -467,6 +467,17 @@ impl<'c> Program<'c> {
             let _ = writeln!(out, "#define {name} {value}");
         }
         let _ = writeln!(out, "#define DURATION {}LL", closed.duration.map_or(0, |span| span.0));
+        let spin = |name: &String| match closed.mutexes.get(name).copied().unwrap_or_default().spin
+        {
+            None => "{ 0, 0 }".to_string(),
+            Some(Spin { limit, sleep }) => {
+                let limit = limit.map_or("LLONG_MAX".to_string(), |limit| limit.0.to_string());
+                format!("{{ {limit}, {} }}", sleep.unwrap_or_default().0)
+            }
+        };
+        let spins: Vec<String> = self.mutexes.1.iter().map(spin).collect();
+        let spins = if spins.is_empty() { "{ 0, 0 }".to_string() } else { spins.join(", ") };
+        let _ = writeln!(out, "static const long long spins[][2] = {{ {spins} }};");
         let mut list = |declared: &str, values: Vec<String>| {
             if values.is_empty() && USED_IF_ANY.contains(&declared) {
                 return;
@@ -479,16 +490,6 @@ impl<'c> Program<'c> {
             "int inherits",
             self.mutexes.1.iter().map(|of| u8::from(mutex(of).inherit).to_string()).collect(),
         );
-        let spin = |name: &String| match mutex(name).spin {
-            None => "{ 0, 0 }".to_string(),
-            Some(Spin { limit, sleep }) => {
-                let limit = limit.map_or("LLONG_MAX".to_string(), |limit| limit.0.to_string());
-                format!("{{ {limit}, {} }}", sleep.unwrap_or_default().0)
-            }
-        };
-        let spins: Vec<String> = self.mutexes.1.iter().map(spin).collect();
-        let none = || vec!["{ 0, 0 }".to_string()];
-        list("long long spins[][2]", if spins.is_empty() { none() } else { spins });
         for name in &self.mutexes.1 {
             if let MutexOptions { handoff: true, inherit: false, .. } = mutex(name) {
                 self.head.count("mutexes are free for any task when they are given back, not handed to the first waiter");

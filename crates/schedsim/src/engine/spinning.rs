@@ -13,6 +13,7 @@
 use super::Engine;
 use super::step::{Done, Off};
 use crate::policy::Policy;
+use crate::seat::TaskState;
 use crate::trace::Sink;
 use crate::workload::{Action, Operation, Spin};
 use crate::{CpuId, Nanos, TaskId, Time};
@@ -52,16 +53,19 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
 
     #[cold]
     fn never_gets(&mut self, task: TaskId, mutex: u32) -> Done {
-        let owner = self.load.name(self.sync.mutexes[mutex as usize].owner);
-        let name = &self.shared().mutexes[mutex as usize].name;
-        self.misuse(
-            task,
-            &format!(
-                "has tried to get the mutex {name} for {}, which {owner} has taken and does not give \
-                 back: it does not run, or waits itself",
-                Spin::LONGEST
-            ),
-        )
+        let owner = self.sync.mutexes[mutex as usize].owner;
+        let does = match self.seat.state(owner) {
+            TaskState::Absent => "has ended with it",
+            TaskState::Asleep => "sleeps or waits with it",
+            TaskState::Running | TaskState::Chosen => "runs with it",
+            _ => "has it and waits for a CPU",
+        };
+        let (name, owner) = (&self.shared().mutexes[mutex as usize].name, self.load.name(owner));
+        let what = format!(
+            "tries to get the mutex {name} for {}, as long as a task may; {owner} {does}",
+            Spin::LONGEST
+        );
+        self.misuse(task, &what)
     }
 
     /// `mutex` is free: whoever spins for it sees that.

@@ -32,20 +32,8 @@ impl Changes {
     /// Has `guest` make them.
     ///
     /// # Errors
-    /// If a module cannot be read, or the kernel would ignore an argument.
+    /// If a module cannot be read.
     pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
-        let model = self.arguments.iter().rev().find_map(|of| of.strip_prefix("preempt="));
-        if let Some((model, configuration)) = model.zip(guest.kernel.configuration.as_ref()) {
-            let choices = configuration.choices_of_preemption();
-            if !choices.contains(&model) {
-                let has = if choices.is_empty() { "none" } else { &choices.join(", ") };
-                return Err(Error::Input(format!(
-                    "the kernel {} has no preemption model {model} to choose with preempt=; it has: \
-                     {has}",
-                    guest.kernel.release
-                )));
-            }
-        }
         let mut modules = Vec::new();
         for (number, from) in self.modules.iter().enumerate() {
             let name = from.file_name().unwrap_or_default().to_string_lossy();

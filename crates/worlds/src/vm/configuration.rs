@@ -82,23 +82,6 @@ impl Configuration {
         }
     }
 
-    /// The preemption models that `preempt=` can choose. The kernel ignores any other value.
-    pub fn choices_of_preemption(&self) -> Vec<&'static str> {
-        let models = [
-            ("CONFIG_PREEMPT_NONE", "none"),
-            ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
-            ("CONFIG_PREEMPT_LAZY", "lazy"),
-            ("CONFIG_PREEMPT", "full"),
-        ];
-        // An option that a kernel could have, and has not, is in a comment.
-        let is_known = |option: &str| {
-            let comment = format!("# {option} is not set");
-            self.has(option) || self.0.lines().any(|line| line == comment)
-        };
-        let known = models.iter().filter(|(option, _)| is_known(option)).map(|(_, model)| *model);
-        if self.has("CONFIG_PREEMPT_DYNAMIC") { known.collect() } else { Vec::new() }
-    }
-
     /// What matters to scheduling, in words.
     pub fn scheduling(&self) -> String {
         let hz = self.value("CONFIG_HZ").unwrap_or("?");
@@ -124,10 +107,5 @@ mod tests {
         let lazy = Configuration::new(lazy);
         assert_eq!(lazy.preemption(), "lazy, preempt= changes it");
         assert_eq!(Configuration::new("").preemption(), "none");
-        assert_eq!(lazy.choices_of_preemption(), Vec::<&str>::new());
-        let dynamic =
-            "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_LAZY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
-        assert_eq!(Configuration::new(dynamic).choices_of_preemption(), ["none", "lazy"]);
-        assert_eq!(Configuration::new("CONFIG_HZ=0\n").tick(), None);
     }
 }
