@@ -51,7 +51,9 @@ impl Verify {
             pins::expect_named_files(lock)?;
         }
         let scratch = Scratch::new()?;
-        let words = words(&command, lock.as_ref().map(|(_, path)| path.as_path()), scratch.path())
+        // The scratch folder itself is locked.
+        let place = scratch.path().join("again");
+        let words = words(&command, lock.as_ref().map(|(_, path)| path.as_path()), &place)
             .map_err(|why| unusable(&why))?;
         let again = Measuring::read(&words)?.answer(&Caller::default())?.results;
         let again = Results {
@@ -65,7 +67,7 @@ impl Verify {
         let counted = Results { rows: counted.collect(), ..recorded.clone() };
         let differs = differs(&recorded.to_json()?, &before)
             .or(differs(&counted.to_json()?, &again.to_json()?))
-            .map_or_else(|| beside(&file, &recorded, scratch.path()), |differs| Ok(Some(differs)));
+            .map_or_else(|| beside(&file, &recorded, &place), |differs| Ok(Some(differs)));
         if let Some(differs) = differs? {
             return Err(Error::Irreproducible(format!(
                 "{name}: not the same again: {differs}\n(the command: {command})"

@@ -75,8 +75,12 @@ fn run_recorded(
     find_command(program, "record")?;
     let perf = find_in_path(OsStr::new("perf")).ok_or_else(perf_is_missing)?;
     // For perf's partial file, and its backup of the empty one.
-    let folder = Scratch::within(folder(file))?;
+    let folder = Scratch::within(folder(file)).map_err(|error| match error {
+        Error::Output { source, .. } => Error::Output { path: file.display().to_string(), source },
+        other => other,
+    })?;
     let unfinished = folder.path().join("perf.data");
+    fs::write(&unfinished, b"").map_err(|error| Error::output(file, error))?;
     let output = record_with(&perf, (command, detail), &unfinished, stdout)?;
     keep(&unfinished, file, output.status)?;
     Ok(output)
