@@ -523,7 +523,7 @@ mod tests {
         let ids = csv::Reader::from_path(root.join("papers/ids.csv")).unwrap().into_records();
         let ids: Vec<String> =
             ids.map(|row| row.unwrap()[0].to_string()).filter(|id| id.contains("-FIG")).collect();
-        assert_eq!(ids.len(), 25 + 4 + 6 + 9 + 4 + 3);
+        assert_eq!(ids.len(), 25 + 4 + 6 + 9 + 4 + 4);
         for id in ids {
             let is_there = ["", "-F", "-S"]
                 .iter()
