@@ -80,7 +80,11 @@ impl Writer {
         }
         write_words(&mut self.file, [u64::MAX, self.events, self.hash.value()])
             .and_then(|()| {
-                self.file.finish()?.into_inner().map_err(|error| error.into_error())?.finish()
+                self.file
+                    .finish()?
+                    .into_inner()
+                    .map_err(|error| error.into_error())?
+                    .finish_on_disk()
             })
             .map_err(|error| Error::output(&self.path, error))
     }

@@ -71,6 +71,18 @@ impl Whole {
         }
     }
 
+    /// As [`finish`](Whole::finish), when the disk has its bytes.
+    ///
+    /// # Errors
+    /// As of [`finish`](Whole::finish), or if the disk does not take them.
+    pub fn finish_on_disk(mut self) -> io::Result<()> {
+        // A pipe has no disk.
+        if !matches!(self.file, Unfinished::Direct(_)) {
+            self.file().sync_all()?;
+        }
+        self.finish()
+    }
+
     fn file(&mut self) -> &mut File {
         match &mut self.file {
             Unfinished::Nameless(file) | Unfinished::Direct(file) => file,
