@@ -14,6 +14,7 @@ mod inheritance;
 mod locks;
 mod pipes;
 mod rates;
+mod requests;
 mod sharing;
 mod slots;
 mod sockets;
@@ -179,6 +180,8 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             .mutexes
             .iter()
             .any(|mutex| mutex.spin.is_some_and(|spin| spin.sleep.is_some()));
+        // The calls for which a policy asks are the events of one more CPU.
+        let calls = u16::from(policy.needs().requests);
         let mut engine = Engine {
             load,
             tick: costly_ticks.map(|ticks| ticks.period).or(policy.needs().tick),
@@ -195,8 +198,8 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             rates,
             seat: Seat::with_context(policy, cx),
             tasks: Vec::new(),
-            cpus: vec![Cpu::IDLE; usize::from(machine.cpus)],
-            cpu_times: CpuTimes::new(machine.cpus),
+            cpus: vec![Cpu::IDLE; usize::from(machine.cpus + calls)],
+            cpu_times: CpuTimes::new(machine.cpus + calls),
             timers: Timers::new(),
             sync: if let Source::Scripts(workload, _) = source {
                 Sync::new(workload)
@@ -243,8 +246,14 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
             } else {
                 self.cpu_event(cpu);
             }
-            while let Some(cpu) = self.resched.pop() {
-                self.reschedule(cpu);
+            loop {
+                while let Some(cpu) = self.resched.pop() {
+                    self.reschedule(cpu);
+                }
+                if !self.seat.has_requests() {
+                    break;
+                }
+                self.grant_requests();
             }
         }
         self.expect_no_end()?;

@@ -221,6 +221,9 @@ pub trait Policy {
         Effect::Nothing
     }
 
+    /// The time for which it asked last ([`Context::call_at`]).
+    fn timer(&mut self, _cx: &mut Context) {}
+
     /// The periodic tick on a busy CPU, at multiples of `needs().tick`.
     fn tick(&mut self, _cx: &mut Context, _cpu: CpuId, _task: TaskId) -> Effect {
         Effect::Nothing
@@ -352,6 +355,9 @@ pub struct Needs {
     pub blocking: bool,
     /// A call at a time of its choice ([`Effect::KickAt`]).
     pub alarm: bool,
+    /// Effects beside the ones that callbacks return ([`Context::also`]), and calls at times of its
+    /// choice ([`Context::call_at`]). Only the engine supplies them.
+    pub requests: bool,
     /// The maximum number of CPUs, for which it was built; `None` if it keeps no per-CPU data.
     pub most_cpus: Option<u16>,
 }

@@ -99,9 +99,10 @@ impl<P: Policy> Seat<P> {
 
 impl<P: Policy, D: Driver> Seat<P, D> {
     pub(crate) fn with_context(policy: P, cx: Context) -> Seat<P, D> {
-        let Needs { tick, alarm, most_cpus, .. } = policy.needs();
+        let Needs { tick, alarm, most_cpus, requests, .. } = policy.needs();
         let has_alarms = alarm || cx.cgroups.iter().any(|cgroup| cgroup.max.is_some());
         let mut seat = Seat { driver: PhantomData, policy, cx, has_alarms };
+        seat.cx.has_requests = D::IS_TRUSTED && requests;
         if tick == Some(Nanos::ZERO) {
             seat.breach_of(Callback::Needs, None, None, Rule::TickIsPositive);
         }
@@ -359,6 +360,24 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         self.checked(effect, Callback::UpdateIdle)
     }
 
+    /// The time for which the policy asked has come.
+    pub(crate) fn timer(&mut self) {
+        self.policy.timer(&mut self.cx);
+    }
+
+    /// Whether the policy has asked for something beside its answers.
+    #[inline(always)]
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.cx.requests.is_empty() || self.cx.call_at.is_some()
+    }
+
+    /// Takes the effects for which the policy asked, and the time at which it wants to be called.
+    pub(crate) fn requests(&mut self) -> (Vec<Effect>, Option<Time>) {
+        let effects = std::mem::take(&mut self.cx.requests);
+        let checked = |effect| self.checked(effect, Callback::Timer);
+        (effects.into_iter().map(checked).collect(), self.cx.call_at.take())
+    }
+
     /// The tick of `cpu`, which runs a task.
     #[inline]
     pub fn tick(&mut self, cpu: CpuId) -> Effect {
@@ -384,6 +403,11 @@ impl<P: Policy, D: Driver> Seat<P, D> {
             Rule::CpuExists { cpus: self.cx.machine.cpus },
         );
         Scan { queue: cpu, ..scan }
+    }
+
+    /// Whether any task waits.
+    pub(crate) fn any_waits(&self) -> bool {
+        self.cx.tasks.iter().any(|view| view.state == TaskState::Waiting)
     }
 
     /// Nothing is left to happen: a task that still waits was lost.

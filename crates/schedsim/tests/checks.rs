@@ -83,6 +83,9 @@ impl<P: Policy> Policy for Broken<P> {
     fn keep(&mut self, task: TaskId, kept: Kept) {
         self.policy.keep(task, kept);
     }
+    fn timer(&mut self, cx: &mut Context) {
+        self.policy.timer(cx);
+    }
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.policy.queue_length(cpu)
     }

@@ -61,6 +61,9 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             return;
         }
         if state.state == CpuState::Idle {
+            if cpu.0 == self.seat.cx().machine.cpus {
+                return self.call_policy(cpu);
+            }
             self.alarms[cpu.index()] = Time::NEVER;
             self.interrupted = cpu;
             self.kick(cpu, Nanos::ZERO);

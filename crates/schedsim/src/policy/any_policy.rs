@@ -66,6 +66,10 @@ impl Policy for AnyPolicy {
         self.0.keep(task, kept);
     }
 
+    fn timer(&mut self, cx: &mut Context) {
+        self.0.timer(cx);
+    }
+
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.0.queue_length(cpu)
     }

@@ -1,5 +1,6 @@
 //! The information that a policy may use.
 
+use super::Effect;
 use super::loads::{Ties, pick};
 use crate::seat::{Away, Breach, Callback, Ended, Rule, TaskState};
 use crate::workload::{Affinity, Attributes, Cgroup, Reservation};
@@ -25,6 +26,12 @@ pub struct Context {
     pub(crate) cgroups: Vec<Cgroup>,
     /// Why the run ended early, if it did.
     pub(crate) ended: Option<Box<Ended>>,
+    /// Whether the driver supplies requests.
+    pub(crate) has_requests: bool,
+    /// Effects beside those that callbacks return.
+    pub(crate) requests: Vec<Effect>,
+    /// When [`Policy::timer`](super::Policy::timer) is called next.
+    pub(crate) call_at: Option<Time>,
 }
 
 /// The state of a task that a policy sees.
@@ -76,6 +83,9 @@ impl Context {
             reservations: Vec::new(),
             cgroups: Vec::new(),
             ended: None,
+            has_requests: false,
+            requests: Vec::new(),
+            call_at: None,
         }
     }
 
@@ -224,6 +234,32 @@ impl Context {
     /// The CPUs on which `task` may run.
     pub fn allowed_cpus(&self, task: TaskId) -> impl Iterator<Item = CpuId> + '_ {
         self.machine.all().filter(move |&cpu| self.allowed(task, cpu))
+    }
+
+    /// Asks for one more effect. It takes place when the event that is handled now is over.
+    pub fn also(&mut self, effect: Effect) {
+        if self.supplies(effect != Effect::Nothing) {
+            self.requests.push(effect);
+        }
+    }
+
+    /// Asks for a call of [`Policy::timer`](super::Policy::timer) at `time`, not in the past. This
+    /// replaces an earlier request.
+    pub fn call_at(&mut self, time: Time) {
+        if self.supplies(true) {
+            self.call_at = Some(time);
+        }
+    }
+
+    /// Whether a request may be made; if not, the run ends.
+    fn supplies(&mut self, asks: bool) -> bool {
+        if asks && !self.has_requests {
+            let message = "the policy makes requests beside its answers (Context::also, call_at): \
+                           only the simulator's engine supplies them, to policies whose `needs` \
+                           declare `requests`";
+            self.fail(Callback::Needs, message);
+        }
+        asks && self.has_requests
     }
 
     /// Random numbers of this run.

@@ -36,7 +36,13 @@ impl Fifo {
     pub(super) fn with(cpus: u16, options: realtime::Options) -> Fifo {
         let is_throttled = options.throttle.is_some();
         let tick = is_throttled.then_some(Nanos::from_millis(4));
-        let needs = Needs { tick, blocking: true, alarm: is_throttled, most_cpus: Some(cpus) };
+        let needs = Needs {
+            tick,
+            blocking: true,
+            alarm: is_throttled,
+            most_cpus: Some(cpus),
+            ..Needs::default()
+        };
         Fifo { class: RealTime::new(cpus, options), needs, is_throttled }
     }
 }

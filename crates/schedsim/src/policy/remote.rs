@@ -211,6 +211,9 @@ impl<L: Link> Policy for Remote<L> {
 
     fn keep(&mut self, _task: TaskId, _kept: Kept) {}
 
+    /// Not of the protocol: a policy in another process cannot make requests.
+    fn timer(&mut self, _cx: &mut Context) {}
+
     fn queue_length(&self, cpu: CpuId) -> u32 {
         let length = self.ask_alone(Call::QueueLength(cpu), |reader| reader.number());
         length.unwrap_or(0)

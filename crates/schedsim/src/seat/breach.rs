@@ -58,6 +58,7 @@ pub enum Callback {
     CpuRelease,
     CpuAcquire,
     UpdateIdle,
+    Timer,
     Tick,
     Advance,
 }

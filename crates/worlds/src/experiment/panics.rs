@@ -162,6 +162,10 @@ impl Policy for Watched {
         }
     }
 
+    fn timer(&mut self, cx: &mut Context) {
+        self.call(cx, Callback::Timer, (None, None), (), |policy, cx| policy.timer(cx));
+    }
+
     fn queue_length(&self, cpu: CpuId) -> u32 {
         if self.has_panicked { 0 } else { self.policy.queue_length(cpu) }
     }

@@ -234,7 +234,7 @@ impl Call {
             Callback::CpuAcquire => Call::CpuAcquire(cpu(reader)?),
             Callback::UpdateIdle => Call::UpdateIdle(cpu(reader)?, reader.next()? == 1),
             Callback::Tick => Call::Tick(cpu(reader)?, task(reader)?),
-            Callback::Needs | Callback::Advance => return None,
+            Callback::Needs | Callback::Timer | Callback::Advance => return None,
         })
     }
 }

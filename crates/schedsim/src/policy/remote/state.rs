@@ -301,6 +301,6 @@ pub(super) fn nature(reader: &mut Reader) -> Option<(Needs, Promises, bool)> {
     let (blocking, alarm) = (reader.next()? == 1, reader.next()? == 1);
     let most_cpus = reader.next()?.checked_sub(1).map(|cpus| cpus as u16);
     let (inherits, hotplug) = (reader.next()? == 1, reader.next()? == 1);
-    let needs = Needs { tick, blocking, alarm, most_cpus };
+    let needs = Needs { tick, blocking, alarm, most_cpus, requests: false };
     Some((needs, Promises { inherits, hotplug, ..Promises::default() }, reader.next()? == 1))
 }
