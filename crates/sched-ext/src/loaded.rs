@@ -1,0 +1,292 @@
+//! An object that has a scheduler, ready to be loaded again and again.
+
+use super::constants::ENUMS;
+use super::functions::{self, Function};
+use super::helpers;
+use bpf::{
+    FunctionId, KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings,
+    StructOps,
+};
+use schedsim::Nanos;
+use std::fmt;
+use std::sync::Arc;
+
+/// The type of the table that a scheduler is.
+const TABLE: &str = "sched_ext_ops";
+/// As `CONFIG_HZ=250`, with which Debian builds its kernels.
+const TICK: Nanos = Nanos(4_000_000);
+/// Jiffies in a second.
+pub const HZ: u64 = 250;
+/// Without `timeout_ms`, a task that is runnable may wait as long (`SCX_WATCHDOG_MAX_TIMEOUT`).
+const TIMEOUT: Nanos = Nanos(30_000_000_000);
+/// Without `dispatch_max_batch` (`SCX_DSP_DFL_MAX_BATCH`).
+const BATCH: u64 = 32;
+/// As of Linux 6.18.
+const VERSION: u64 = 6 << 16 | 18 << 8;
+
+macro_rules! operations {
+    ($($name:ident $text:literal,)*) => {
+        /// An operation of a scheduler.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[allow(missing_docs, reason = "each is named as the member that it is")]
+        pub enum Op { $($name,)* }
+
+        const OPS: &[(Op, &str)] = &[$((Op::$name, $text),)*];
+    };
+}
+
+operations! {
+    SelectCpu "select_cpu",
+    Enqueue "enqueue",
+    Dequeue "dequeue",
+    Dispatch "dispatch",
+    Tick "tick",
+    Runnable "runnable",
+    Running "running",
+    Stopping "stopping",
+    Quiescent "quiescent",
+    Yield "yield",
+    SetWeight "set_weight",
+    SetCpumask "set_cpumask",
+    UpdateIdle "update_idle",
+    CpuAcquire "cpu_acquire",
+    CpuRelease "cpu_release",
+    InitTask "init_task",
+    ExitTask "exit_task",
+    Enable "enable",
+    Disable "disable",
+    CgroupInit "cgroup_init",
+    Init "init",
+    Exit "exit",
+}
+
+impl Op {
+    /// The name of the member.
+    pub fn name(self) -> &'static str {
+        OPS[self as usize].1
+    }
+}
+
+/// Why an object cannot be a policy.
+#[derive(Debug)]
+pub enum Unfit {
+    /// It is no object, or a damaged one.
+    Malformed(bpf::Malformed),
+    /// It has no table `sched_ext_ops`, or several.
+    Tables(usize),
+    /// It needs something that the simulator does not have.
+    Missing(Refused),
+    /// It has no constant of that name, or one that cannot have that value.
+    Constant(String),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::Malformed(malformed) => malformed.fmt(f),
+            Unfit::Tables(0) => f.write_str("it has no `struct sched_ext_ops`: it is no scheduler"),
+            Unfit::Tables(count) => {
+                write!(f, "it has {count} tables `struct sched_ext_ops`: give an object with one")
+            }
+            Unfit::Missing(refused) => refused.fmt(f),
+            Unfit::Constant(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+/// An object with its constants set.
+#[derive(Clone)]
+pub struct Loaded {
+    object: Arc<Object>,
+    operations: Arc<[Option<ProgramId>]>,
+    /// The kernel's functions, by their numbers in the object.
+    functions: Arc<[Option<Function>]>,
+    /// Constants of the object, as bytes by name.
+    constants: Arc<[(String, Vec<u8>)]>,
+    flags: u64,
+    timeout: Nanos,
+    batch: u64,
+}
+
+impl Loaded {
+    /// The scheduler in `bytes`, with these constants (`NAME`, `VALUE`).
+    ///
+    /// # Errors
+    /// What it is instead, or what it needs that there is not.
+    pub fn read(bytes: &[u8], constants: &[(String, String)]) -> Result<Loaded, Unfit> {
+        let object = Object::read(bytes).map_err(Unfit::Malformed)?;
+        let tables: Vec<&StructOps> =
+            object.struct_ops().iter().filter(|table| table.kind == TABLE).collect();
+        let [table] = tables[..] else { return Err(Unfit::Tables(tables.len())) };
+        let program = |name: &str| match table.member(name) {
+            Some(&Operation::Program(program)) => Some(program),
+            _ => None,
+        };
+        let number = |name: &str| match table.member(name) {
+            Some(Operation::Bytes(bytes)) => {
+                bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+            }
+            _ => 0,
+        };
+        let operations: Vec<_> = OPS.iter().map(|(_, name)| program(name)).collect();
+        let functions: Vec<_> =
+            object.functions().iter().map(|function| functions::named(&function.name)).collect();
+        let (timeout, batch) = (number("timeout_ms"), number("dispatch_max_batch"));
+        let mut loaded = Loaded {
+            operations: operations.into(),
+            functions: functions.into(),
+            constants: Arc::new([]),
+            flags: number("flags"),
+            timeout: if timeout == 0 { TIMEOUT } else { Nanos(timeout * 1_000_000) },
+            batch: if batch == 0 { BATCH } else { batch },
+            object: Arc::new(object),
+        };
+        let machine = loaded.made(1).map_err(Unfit::Missing)?;
+        loaded.constants = constants
+            .iter()
+            .map(|(name, value)| loaded.constant(&machine, name, value))
+            .collect::<Result<_, _>>()?;
+        Ok(loaded)
+    }
+
+    /// The bytes of the constant `name` with the value `value`: a number, a duration as in `5ms`, or
+    /// `true` and `false`.
+    fn constant(
+        &self,
+        machine: &Machine,
+        name: &str,
+        value: &str,
+    ) -> Result<(String, Vec<u8>), Unfit> {
+        let wrong = |what: String| Unfit::Constant(what);
+        let globals = self.object.globals();
+        let Some(global) = globals
+            .iter()
+            .find(|global| global.name == name && global.section.starts_with(".rodata"))
+        else {
+            let known = globals.iter().filter(|global| {
+                global.section.starts_with(".rodata")
+                    && !global.name.starts_with("__")
+                    && global.size <= 8
+                    && machine.number(&global.name).is_some()
+            });
+            let known: Vec<&str> = known.map(|global| global.name.as_str()).collect();
+            let known = if known.is_empty() {
+                "it has none".to_string()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            return Err(wrong(format!("it has no constant `{name}`: {known}")));
+        };
+        let number = match value {
+            "true" | "yes" => Some(1),
+            "false" | "no" => Some(0),
+            _ => value
+                .parse::<u64>()
+                .ok()
+                .or_else(|| value.parse::<i64>().ok().map(i64::cast_unsigned))
+                .or_else(|| value.parse::<Nanos>().ok().map(|time| time.0)),
+        };
+        let number = number.filter(|&number| {
+            let bits = 8 * global.size;
+            global.size <= 8
+                && (bits == 64 || number >> bits == 0 || number.cast_signed() >> (bits - 1) == -1)
+        });
+        let Some(number) = number else {
+            return Err(wrong(format!(
+                "`{name}={value}`: it is a constant of {} bytes: give a number, or a duration as \
+                 in 5ms",
+                global.size
+            )));
+        };
+        Ok((name.to_string(), number.to_le_bytes()[..global.size as usize].to_vec()))
+    }
+
+    /// A fresh machine.
+    pub fn machine(&self, cpus: u16) -> Machine {
+        let mut machine = self.made(cpus).expect("it was made before");
+        for (name, value) in ENUMS {
+            machine.set_number(&format!("__{name}"), *value);
+        }
+        for (name, bytes) in &*self.constants {
+            machine.set_variable(name, bytes);
+        }
+        machine
+    }
+
+    fn made(&self, cpus: u16) -> Result<Machine, Refused> {
+        let settings = Settings {
+            cpus: cpus.into(),
+            null_reads_are_zero: true,
+            ..Settings::default()
+        };
+        Machine::new(Arc::clone(&self.object), &settings, &Supplied { cpus })
+    }
+
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    pub fn program(&self, op: Op) -> Option<ProgramId> {
+        self.operations[op as usize]
+    }
+
+    pub fn function(&self, function: FunctionId) -> Option<Function> {
+        self.functions.get(function.0 as usize).copied().flatten()
+    }
+
+    pub fn functions(&self) -> &Arc<[Option<Function>]> {
+        &self.functions
+    }
+
+    pub fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    pub fn timeout(&self) -> Nanos {
+        self.timeout
+    }
+
+    pub fn most_decided(&self) -> usize {
+        self.batch as usize
+    }
+
+    pub fn tick(&self) -> Nanos {
+        TICK
+    }
+}
+
+/// What the simulator has of a kernel.
+struct Supplied {
+    cpus: u16,
+}
+
+impl bpf::Kernel for Supplied {
+    fn has_function(&self, name: &str) -> bool {
+        functions::named(name).is_some()
+    }
+
+    fn has_helper(&self, helper: u32) -> bool {
+        helpers::ALL.contains(&helper)
+    }
+
+    fn setting(&self, name: &str) -> Option<Setting> {
+        match name {
+            "CONFIG_HZ" => Some(Setting::Number(HZ)),
+            "CONFIG_NR_CPUS" => Some(Setting::Number(self.cpus.into())),
+            "LINUX_KERNEL_VERSION" => Some(Setting::Number(VERSION)),
+            _ => None,
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<KernelVariable> {
+        match name {
+            "nr_cpu_ids" => {
+                Some(KernelVariable::Bytes(u32::from(self.cpus).to_le_bytes().to_vec()))
+            }
+            "bpf_prog_active" => Some(KernelVariable::PerCpu(vec![0; 4])),
+            _ => None,
+        }
+    }
+}
