@@ -50,6 +50,8 @@ pub struct Live<P> {
     begin: Time,
     cpus: Vec<Cpu>,
     decisions: Vec<Decision>,
+    /// When the policy wants to be called, if it does.
+    call_at: Option<Time>,
     /// CPUs that need their next task, if `choose` is deferred.
     wanting: Option<Vec<CpuId>>,
 }
@@ -108,8 +110,11 @@ struct Cpu {
 /// What a policy with these needs would miss under a kernel, in words; `None` if nothing. Whether
 /// that kernel supplies the policy's tick is not known here.
 pub fn unmet(needs: Needs) -> Option<&'static str> {
-    needs.alarm.then_some(NO_ALARMS)
+    needs.requests.then_some(NO_REQUESTS).or(needs.alarm.then_some(NO_ALARMS))
 }
+
+const NO_REQUESTS: &str = "makes requests beside its answers (Context::also, call_at), which the \
+                           bridge does not hand on: return one effect";
 
 const NO_ALARMS: &str = "needs an alarm at a time of its choice (an effect KickAt), as throttling \
                          and served reservations do, and sched_ext has none: leave `throttle` \
@@ -124,8 +129,11 @@ impl<P: Policy> Live<P> {
         assert!(machine.cpus <= MOST_CPUS, "at most {MOST_CPUS} CPUs");
         let idle = Cpu { left: Nanos::ZERO, since: None, resumed: false, preempted: false };
         let cpus = vec![idle; usize::from(machine.cpus)];
+        let mut seat = Seat::new(policy, machine, seed);
+        seat.grants_requests();
         Live {
-            seat: Seat::new(policy, machine, seed),
+            seat,
+            call_at: None,
             begin: Time::ZERO,
             cpus,
             decisions: Vec::new(),
@@ -135,7 +143,22 @@ impl<P: Policy> Live<P> {
 
     /// Advances the time, which never goes back.
     pub fn at(&mut self, now: Time) {
-        self.seat.advance(self.now().max(Time(now.since(self.begin).0)));
+        let now = self.now().max(Time(now.since(self.begin).0));
+        while let Some(time) = self.call_at.take_if(|time| *time <= now) {
+            self.seat.advance(time.max(self.now()));
+            self.seat.timer();
+            self.grant_requests();
+        }
+        self.seat.advance(now);
+    }
+
+    /// Grants what the policy asked for beside its answers.
+    fn grant_requests(&mut self) {
+        while self.seat.has_requests() {
+            let (effects, call_at) = self.seat.requests();
+            self.call_at = call_at.or(self.call_at);
+            effects.into_iter().for_each(|effect| self.apply(effect));
+        }
     }
 
     /// The rule that the policy broke, if it broke one.
@@ -183,6 +206,7 @@ impl<P: Policy> Live<P> {
         };
         self.seat.admit(task, view);
         self.seat.init_task(task);
+        self.grant_requests();
     }
 
     /// A task leaves for good, wherever it is.
@@ -205,6 +229,7 @@ impl<P: Policy> Live<P> {
         {
             self.enqueue(task, cpu, if new { Enqueue::New } else { Enqueue::Wakeup });
         }
+        self.grant_requests();
     }
 
     /// A waiting task is removed, or a chosen one that has not run.
@@ -216,6 +241,7 @@ impl<P: Policy> Live<P> {
             }
             TaskState::Absent | TaskState::New | TaskState::Asleep | TaskState::Elsewhere => {}
         }
+        self.grant_requests();
     }
 
     /// `cpu` runs the task that was chosen for it.
@@ -231,6 +257,7 @@ impl<P: Policy> Live<P> {
             // The first request may have come before it ran.
             self.decisions.push(Decision::Stop(cpu));
         }
+        self.grant_requests();
     }
 
     /// The task of `cpu` is interrupted, not by a decision of the policy. It continues later, or
@@ -267,6 +294,7 @@ impl<P: Policy> Live<P> {
             (None, _) => {}
         }
         self.choose(cpu);
+        self.grant_requests();
     }
 
     /// Calls `stopping` for the task of `cpu`; `running` before it, if the outside did not report
@@ -293,6 +321,7 @@ impl<P: Policy> Live<P> {
         if self.current(cpu).is_some() {
             let effect = self.seat.tick(cpu);
             self.apply(effect);
+            self.grant_requests();
         }
     }
 

@@ -365,6 +365,11 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         self.policy.timer(&mut self.cx);
     }
 
+    /// The driver grants requests beside answers ([`Context::also`]), if the policy declares them.
+    pub(crate) fn grants_requests(&mut self) {
+        self.cx.has_requests = self.policy.needs().requests;
+    }
+
     /// Whether the policy has asked for something beside its answers.
     #[inline(always)]
     pub(crate) fn has_requests(&self) -> bool {

@@ -2,15 +2,16 @@
 //! through sched_ext, or any other scheduler of sched_ext.
 
 use crate::Candidate;
-use crate::experiment::parse_policy;
+use crate::compiled::Compiled;
+use crate::experiment::{Candidate as Simulated, parse_policy};
 use crate::vm::{Foreign, Guest, Kernel, Scheduler, Transcript, foreign};
 use program::Error;
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::Session;
-use schedsim::policy::PolicySpec;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A scheduler of tasks in a real kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -174,15 +175,14 @@ impl Driver {
     ///
     /// # Errors
     /// If there is none.
-    pub fn simulated(&self, kernel: &Kernel) -> Result<PolicySpec, Error> {
-        match self {
-            Driver::Class(_) => parse_policy(kernel.fair_model()).map_err(Error::Internal),
-            Driver::Ours(scheduler) => scheduler.original(),
-            Driver::Foreign(foreign) => Err(Error::Usage(format!(
-                "{foreign} is a program, which has no counterpart in the simulator: leave \
-                 --on sim out"
-            ))),
-        }
+    pub fn simulated(&self, kernel: &Kernel) -> Result<Arc<dyn Simulated + Send + Sync>, Error> {
+        Ok(match self {
+            Driver::Class(_) => {
+                Arc::new(parse_policy(kernel.fair_model()).map_err(Error::Internal)?)
+            }
+            Driver::Ours(scheduler) => Arc::new(scheduler.original()?),
+            Driver::Foreign(foreign) => Compiled::find(&foreign.to_string())?,
+        })
     }
 
     /// The name for people: that of the fair scheduler for its class.

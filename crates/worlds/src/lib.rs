@@ -5,6 +5,7 @@
 //! what runs are compared with and what is printed; it knows no world by name.
 
 pub mod candidate;
+pub mod compiled;
 pub mod driver;
 pub mod examinee;
 pub mod experiment;

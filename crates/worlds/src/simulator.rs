@@ -4,6 +4,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Replay,
     Run, Session, Trial, World, rows_of,
 };
+use crate::compiled::{self, Compiled};
 use crate::experiment::{
     Candidate as Scheduler, Subject, check_candidate, not_simulated, parse_policy, simulate,
     simulate_candidate,
@@ -153,6 +154,15 @@ impl World for Simulator {
                     ))),
                 }
             }
+            Candidate::Bpf(name) if compiled::is_one(name) => {
+                let found = Compiled::find(name)?;
+                match trial.program {
+                    Program::Closed(closed) | Program::Yields(_, closed) => {
+                        closed.workload.expect_for_sched_ext(&*found)
+                    }
+                    _ => Ok(()),
+                }
+            }
             Candidate::Class(_) | Candidate::Bpf(_) => {
                 Err(Error::Usage(not_simulated(&trial.candidate.to_string()).unwrap_or_default()))
             }
@@ -165,17 +175,20 @@ impl World for Simulator {
         progress: &ProgressBar,
     ) -> Result<Vec<Result<Run, Error>>, Error> {
         let by_name = sessions.iter().enumerate().filter_map(|(index, session)| {
-            match &session.trial.candidate {
-                Candidate::Policy(policy) => Some((index, policy, Job::of(session))),
-                Candidate::Applied(deployment) => {
-                    Some((index, deployment.under.as_ref()?, Job::of(session)))
-                }
-                _ => None,
-            }
+            let policy = match &session.trial.candidate {
+                Candidate::Policy(policy) => Ok(Simulated::Policy(policy)),
+                Candidate::Applied(deployment) => Ok(Simulated::Policy(deployment.under.as_ref()?)),
+                Candidate::Bpf(name) => Compiled::find(name).map(Simulated::Compiled),
+                _ => return None,
+            };
+            Some(policy.map(|policy| (index, policy, Job::of(session))))
         });
-        let by_name: Vec<(usize, &PolicySpec, Job<'_>)> = by_name.collect();
-        let run = |(index, policy, job): (usize, &PolicySpec, Job<'_>)| {
-            let run = of_candidate(job.run_named(policy))?;
+        let by_name = by_name.collect::<Result<Vec<(usize, Simulated<'_>, Job<'_>)>, Error>>()?;
+        let run = |(index, policy, job): (usize, Simulated<'_>, Job<'_>)| {
+            let run = of_candidate(match policy {
+                Simulated::Policy(policy) => job.run_named(policy),
+                Simulated::Compiled(compiled) => job.run(&*compiled),
+            })?;
             progress::step(progress)?;
             Ok((index, run))
         };
@@ -224,6 +237,12 @@ fn of_recording(replay: &Replay) -> Result<Defaults, Error> {
         candidates.push(Candidate::Policy(parse_policy(twin).map_err(Error::Usage)?));
     }
     Ok(Defaults { candidates, baseline: Baseline::Named(Candidate::Policy(under)) })
+}
+
+/// A candidate that any thread may run.
+enum Simulated<'a> {
+    Policy(&'a PolicySpec),
+    Compiled(Arc<Compiled>),
 }
 
 /// A session without its candidate, which other threads may not have.

@@ -8,11 +8,11 @@ use formats::workload::ClosedWorkload;
 use program::Error;
 use results::{Metric, Row, SubjectKind, World};
 use schedsim::metrics::Summary;
-use schedsim::policy::PolicySpec;
 use schedsim::trace::Observer;
 use schedsim::{Machine, Nanos, TaskId, Ticks, Time};
 use std::collections::BTreeMap;
-use worlds::experiment::{Subject, simulate};
+use std::sync::Arc;
+use worlds::experiment::{Candidate, Subject, simulate};
 use worlds::guest::{Booted, real};
 use worlds::rows_of;
 use worlds::vm::as_recorded::as_recorded;
@@ -26,7 +26,7 @@ use worlds::vm::{decisions, timing};
 struct Simulation<'a> {
     booted: &'a Booted<'a>,
     workload: &'a ClosedWorkload,
-    policy: PolicySpec,
+    policy: Arc<dyn Candidate + Send + Sync>,
     /// The user-space task that takes the decisions, if there is one.
     decider: Option<String>,
 }
@@ -119,10 +119,10 @@ impl Simulation<'_> {
             if yields || !is_wanted { None } else { Some(until(self.replay(&traced, &machine)?)) };
         // A kernel's own scheduler does not restart with each job, and the tick times of several
         // CPUs are not known exactly.
-        if booted.driver.is_ours() && cpus == 1 {
+        if booted.driver.is_sched_ext() && cpus == 1 {
             let program = booted.driver.program();
             let tasks = (&described, measured.tasks_traced.as_slice());
-            let of = (&self.policy, booted.session.seed);
+            let of: (&dyn Candidate, u64) = (&*self.policy, booted.session.seed);
             let until = self.workload.until();
             pair.judgement = Some(decisions::judge(
                 &traced,
@@ -145,7 +145,7 @@ impl Simulation<'_> {
         }
         if let Some(directory) = directory {
             let (header, policy) =
-                (subject.header(&self.policy, cpus, booted.session.seed), &self.policy);
+                (subject.header(&*self.policy, cpus, booted.session.seed), &self.policy);
             let title = pair
                 .member
                 .map_or(pair.name.clone(), |member| format!("{}, member {member}", pair.name));
@@ -168,7 +168,7 @@ impl Simulation<'_> {
         let run = simulate(
             subject,
             subject.machine,
-            &self.policy,
+            &*self.policy,
             (session.seed, None),
             session.check,
             Some(events),

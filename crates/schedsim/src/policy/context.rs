@@ -255,8 +255,8 @@ impl Context {
     fn supplies(&mut self, asks: bool) -> bool {
         if asks && !self.has_requests {
             let message = "the policy makes requests beside its answers (Context::also, call_at): \
-                           only the simulator's engine supplies them, to policies whose `needs` \
-                           declare `requests`";
+                           its `needs` do not declare `requests`, or this driver does not grant \
+                           them";
             self.fail(Callback::Needs, message);
         }
         asks && self.has_requests

@@ -4,7 +4,7 @@ use super::panics::run_or_breach;
 use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::metrics::OpenSystem;
-use schedsim::policy::{PolicySpec, Promises};
+use schedsim::policy::{AnyPolicy, PolicySpec, Promises};
 use schedsim::trace::Trace;
 use schedsim::workload::Model;
 use std::fmt::Display;
@@ -20,6 +20,11 @@ pub trait Candidate: Display {
 
     /// Whether a task may run on more than one CPU in its life.
     fn migrates(&self, cpus: u16) -> bool;
+
+    /// The policy itself, for drivers other than the engine; `None` if there is none.
+    fn policy(&self, _cpus: u16) -> Option<AnyPolicy> {
+        None
+    }
 
     /// Runs the tasks of `source` under it.
     ///
@@ -59,6 +64,10 @@ impl Candidate for PolicySpec {
 
     fn migrates(&self, cpus: u16) -> bool {
         PolicySpec::migrates(self, cpus)
+    }
+
+    fn policy(&self, cpus: u16) -> Option<AnyPolicy> {
+        Some(PolicySpec::policy(self, cpus))
     }
 
     fn run(

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 /// The endings of names.
 const SOURCE: &str = ".bpf.c";
-const OBJECT: &str = ".o";
+pub const OBJECT: &str = ".o";
 /// Where a user says that the headers are.
 const HEADERS: &str = "SCHEDLAB_BPF_HEADERS";
 /// How many lines of a compiler are shown.

@@ -8,7 +8,7 @@ use super::closed::Traced;
 use program::Error;
 use schedlab_runner::event::TaskResult;
 use schedsim::live::{Arrival, Decides, Judgement, Role, Shadow};
-use schedsim::policy::PolicySpec;
+use crate::experiment::Candidate;
 use schedsim::trace::{Event, EventKind, TaskInfo};
 use schedsim::workload::Workload;
 use schedsim::{Machine, TaskId, Ticks, Time};
@@ -23,7 +23,7 @@ pub fn judge(
     traced: &Traced,
     (scripts, results): (&Workload, &[TaskResult]),
     machine: &Machine,
-    (policy, seed): (&PolicySpec, u64),
+    (policy, seed): (&dyn Candidate, u64),
     (program, left_out): (Option<&str>, Option<&str>),
     until: Time,
 ) -> Result<Judgement, Error> {
@@ -73,7 +73,10 @@ pub fn judge(
     }
     let decides = if left_out.is_some() { Decides::AtEvent } else { Decides::AtSwitch };
     let machine = Machine { ticks: Some(ticks), ..machine.clone() };
-    let mut shadow = Shadow::new(policy.policy(machine.cpus), machine, seed, decides, tasks);
+    let made = policy.policy(machine.cpus).ok_or_else(|| {
+        Error::Usage(format!("{policy} cannot be judged: only the engine drives it"))
+    })?;
+    let mut shadow = Shadow::new(made, machine, seed, decides, tasks);
     running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));
     let judgement = shadow.judge(&events);
     judgement.map_err(|ended| {
