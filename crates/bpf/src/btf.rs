@@ -66,8 +66,15 @@ struct Type {
     count: u32,
 }
 
-const VOID: Type =
-    Type { kind: Kind::Void, is_tag: false, flag: false, name: 0, size_or_type: 0, first: 0, count: 0 };
+const VOID: Type = Type {
+    kind: Kind::Void,
+    is_tag: false,
+    flag: false,
+    name: 0,
+    size_or_type: 0,
+    first: 0,
+    count: 0,
+};
 
 /// The types of an object.
 #[derive(Clone, Debug)]
@@ -137,8 +144,10 @@ impl Btf {
                     *word = types.u32(at)?;
                     at += 4;
                 }
-                if matches!(kind, Kind::Structure | Kind::Union | Kind::Enumeration | Kind::Enumeration64)
-                {
+                if matches!(
+                    kind,
+                    Kind::Structure | Kind::Union | Kind::Enumeration | Kind::Enumeration64
+                ) {
                     self.name_at(types, at, row[0])?;
                 }
                 self.rows.push(row);

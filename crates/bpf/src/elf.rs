@@ -88,11 +88,8 @@ impl<'a> Elf<'a> {
         if file.u16(16)? != 1 || file.u16(18)? != MACHINE_BPF {
             return Err(file.malformed(16, "this is not an object for BPF"));
         }
-        let mut elf = Elf {
-            sections: sections(file)?,
-            symbols: Vec::new(),
-            relocations: BTreeMap::new(),
-        };
+        let mut elf =
+            Elf { sections: sections(file)?, symbols: Vec::new(), relocations: BTreeMap::new() };
         elf.symbols = elf.read_symbols()?;
         elf.relocations = elf.read_relocations()?;
         Ok(elf)
@@ -170,7 +167,8 @@ fn sections(file: Reader) -> Result<Vec<Section>, Malformed> {
     let header = |index: u16| start.checked_add(u64::from(index) * 64);
     let too_far = || file.malformed(40, "the headers of sections are not in the file");
     let names = header(names).ok_or_else(too_far)?;
-    let names = file.slice(file.u64(names.saturating_add(24))?, file.u64(names.saturating_add(32))?)?;
+    let names =
+        file.slice(file.u64(names.saturating_add(24))?, file.u64(names.saturating_add(32))?)?;
     let names = Reader { name: "names of sections", bytes: names };
     let mut sections = Vec::new();
     for index in 0..count {

@@ -83,7 +83,6 @@ impl<'a> Reader<'a> {
         let rest = rest.ok_or_else(|| self.malformed(offset, "a text is expected here"))?;
         let end = rest.iter().position(|&byte| byte == 0);
         let end = end.ok_or_else(|| self.malformed(offset, "a text has no end"))?;
-        std::str::from_utf8(&rest[..end])
-            .map_err(|_| self.malformed(offset, "a text is not UTF-8"))
+        std::str::from_utf8(&rest[..end]).map_err(|_| self.malformed(offset, "a text is not UTF-8"))
     }
 }

@@ -196,9 +196,9 @@ impl Machine {
                 values[place] = tag;
                 Ok(Address::of(tag))
             }
-            Store::Keyed(table) => {
-                Ok(table.find(key).map_or(Address::NULL, |values| Address::of(values[cpu as usize])))
-            }
+            Store::Keyed(table) => Ok(table
+                .find(key)
+                .map_or(Address::NULL, |values| Address::of(values[cpu as usize]))),
             Store::Maps(maps) => {
                 let inner = maps.get(key).copied();
                 Ok(inner.map_or(Address::NULL, |inner| self.map_address(inner)))
@@ -297,9 +297,7 @@ impl Machine {
                     Ok(0)
                 }
             },
-            Store::Maps(maps) => {
-                Ok(if maps.remove(key).is_some() { 0 } else { error::NOT_FOUND })
-            }
+            Store::Maps(maps) => Ok(if maps.remove(key).is_some() { 0 } else { error::NOT_FOUND }),
             Store::Owned(_) | Store::Line(_) | Store::Records => Ok(error::NOT_SUPPORTED),
         }
     }

@@ -12,8 +12,8 @@ use crate::instruction::Instruction;
 use crate::lines::{self, Line, Lines};
 use crate::malformed::{Malformed, Reader};
 
-pub use needs::Needs;
 pub use maps::{MapDefinition, MapKind};
+pub use needs::Needs;
 pub use operations::{Operation, StructOps};
 pub use variables::{Global, Wanted};
 

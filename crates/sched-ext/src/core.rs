@@ -4,12 +4,12 @@ use super::constants::{
     DSQ_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_HEAD, ENQ_PREEMPT, ENQ_PRIQ,
     OPS_KEEP_BUILTIN_IDLE, SLICE_DEFAULT, TASK_QUEUED,
 };
-use super::loaded::{Loaded, Op};
 use super::functions::{Cursor, Function};
 use super::idle::Idle;
 use super::layout::Layout;
-use super::memory;
+use super::loaded::{Loaded, Op};
 use super::masks::Mask;
+use super::memory;
 use super::queues::{At, Place, Queue, QueueId};
 use bpf::{Address, Fault, Machine};
 use schedsim::policy::{Context, Effect};
@@ -210,7 +210,12 @@ impl Core {
             memory::set(machine, idle, self.layout.cpus_ptr, self.all_mask)?;
             memory::set(machine, idle, self.layout.itself.iter().copied(), idle)?;
             memory::set(machine, rq, self.layout.rq_cpu, cpu.into())?;
-            memory::set(machine, rq, [self.layout.rq_curr, self.layout.rq_idle].into_iter().flatten(), idle)?;
+            memory::set(
+                machine,
+                rq,
+                [self.layout.rq_curr, self.layout.rq_idle].into_iter().flatten(),
+                idle,
+            )?;
             let of = &mut self.cpus[usize::from(cpu)];
             (of.rq, of.idle_task) = (rq, idle);
         }
@@ -227,7 +232,12 @@ impl Core {
         let mask = machine.allocate("the CPUs of a task", layout.mask_size)?.0;
         let pid = u64::from(task.0) + 1;
         memory::set(machine, at, [layout.pid, layout.tgid].into_iter().flatten(), pid)?;
-        memory::set(machine, at, [layout.cpus_ptr, layout.user_cpus_ptr].into_iter().flatten(), mask)?;
+        memory::set(
+            machine,
+            at,
+            [layout.cpus_ptr, layout.user_cpus_ptr].into_iter().flatten(),
+            mask,
+        )?;
         memory::set(machine, at, layout.itself.iter().copied(), at)?;
         memory::set(machine, at, layout.memory, self.memory)?;
         memory::set(machine, at, layout.slice, SLICE_DEFAULT)?;

@@ -87,7 +87,8 @@ impl Idle {
     /// decides are given in turn.
     pub fn pick(&mut self, this: CpuId, allowed: &Mask, flags: u64) -> Option<u16> {
         loop {
-            let whole = self.is_smt.then(|| self.cores.and(allowed)).filter(|mask| !mask.is_empty());
+            let whole =
+                self.is_smt.then(|| self.cores.and(allowed)).filter(|mask| !mask.is_empty());
             let from = match whole {
                 Some(whole) => whole,
                 None if self.is_smt && flags & WHOLE_CORE != 0 => return None,
@@ -135,7 +136,8 @@ impl Idle {
         if self.is_smt {
             let siblings = self.core_of.get(usize::from(prev)).map(|core| core.and(allowed));
             let siblings = siblings.into_iter().flat_map(|core| core.iter().collect::<Vec<_>>());
-            if let Some(cpu) = siblings.map(|cpu| cpu.0).find(|&cpu| cpu != prev && self.claim(cpu)) {
+            if let Some(cpu) = siblings.map(|cpu| cpu.0).find(|&cpu| cpu != prev && self.claim(cpu))
+            {
                 return Some(cpu);
             }
         }

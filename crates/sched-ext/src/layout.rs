@@ -48,7 +48,9 @@ impl Layout {
         let of = |structure: &str, path: &str| btf.field(structure, path);
         let task = |path: &str| of("task_struct", path);
         let several = |paths: &[&str]| paths.iter().filter_map(|path| task(path)).collect();
-        let size = |name: &str| btf.struct_size(name).filter(|&size| size > 0).map_or(UNKNOWN, |size| size as usize);
+        let size = |name: &str| {
+            btf.struct_size(name).filter(|&size| size > 0).map_or(UNKNOWN, |size| size as usize)
+        };
         Layout {
             task_size: size("task_struct"),
             rq_size: size("rq"),

@@ -216,11 +216,8 @@ impl Loaded {
     }
 
     fn made(&self, cpus: u16) -> Result<Machine, Refused> {
-        let settings = Settings {
-            cpus: cpus.into(),
-            null_reads_are_zero: true,
-            ..Settings::default()
-        };
+        let settings =
+            Settings { cpus: cpus.into(), null_reads_are_zero: true, ..Settings::default() };
         Machine::new(Arc::clone(&self.object), &settings, &Supplied { cpus })
     }
 

@@ -29,7 +29,9 @@ impl Mask {
     /// The set that a program has in its memory; CPUs that do not exist are left out.
     pub fn of_bytes(cpus: u16, bytes: &[u8]) -> Mask {
         let mut mask = Mask::none(cpus);
-        let has = |cpu: u16| bytes.get(usize::from(cpu / 8)).is_some_and(|byte| byte >> (cpu % 8) & 1 == 1);
+        let has = |cpu: u16| {
+            bytes.get(usize::from(cpu / 8)).is_some_and(|byte| byte >> (cpu % 8) & 1 == 1)
+        };
         (0..cpus).filter(|&cpu| has(cpu)).for_each(|cpu| mask.set(cpu));
         mask
     }

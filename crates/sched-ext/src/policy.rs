@@ -7,9 +7,9 @@
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};
 use super::functions::Kernel;
-use super::memory;
 use super::loaded::{Loaded, Op};
 use super::masks::Mask;
+use super::memory;
 use super::queues::QueueId;
 use bpf::{Address, Machine};
 use schedsim::policy::{
@@ -584,7 +584,8 @@ impl Compiled {
         let waits = |task: &super::core::Task| task.runnable_at.map(|since| now.since(since));
         let late = self.core.tasks.iter().position(|task| waits(task) > Some(timeout));
         if let Some(late) = late {
-            let (name, waited) = (self.core.name(TaskId(late as u32)), waits(&self.core.tasks[late]));
+            let (name, waited) =
+                (self.core.name(TaskId(late as u32)), waits(&self.core.tasks[late]));
             let ms = waited.unwrap_or(Nanos::ZERO).0 / 1_000_000;
             let (s, ms) = (ms / 1000, ms % 1000);
             self.core.error(format!("runnable task stall: {name} failed to run for {s}.{ms:03}s"));

@@ -131,14 +131,7 @@ impl<P: Policy> Live<P> {
         let cpus = vec![idle; usize::from(machine.cpus)];
         let mut seat = Seat::new(policy, machine, seed);
         seat.grants_requests();
-        Live {
-            seat,
-            call_at: None,
-            begin: Time::ZERO,
-            cpus,
-            decisions: Vec::new(),
-            wanting: None,
-        }
+        Live { seat, call_at: None, begin: Time::ZERO, cpus, decisions: Vec::new(), wanting: None }
     }
 
     /// Advances the time, which never goes back.

@@ -6,10 +6,10 @@ use super::vm::bare_scheduler::{self, BareScheduler};
 use super::vm::foreign::PREFIX;
 use program::Error;
 use sched_ext::Loaded;
+use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{AnyPolicy, Promises};
 use schedsim::trace::Trace;
-use schedsim::Machine;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -70,8 +70,9 @@ impl Compiled {
             true => PathBuf::from(path),
             false => BareScheduler::find(path, &[])?.object,
         };
-        let bytes = std::fs::read(&object)
-            .map_err(|error| Error::Input(format!("{path}: {error}: give the file of an object")))?;
+        let bytes = std::fs::read(&object).map_err(|error| {
+            Error::Input(format!("{path}: {error}: give the file of an object"))
+        })?;
         let loaded = Loaded::read(&bytes, &constants).map_err(|unfit| match unfit {
             sched_ext::Unfit::Constant(what) => Error::Usage(format!("scx:{path}: {what}")),
             sched_ext::Unfit::Missing(what) => {

@@ -179,7 +179,9 @@ impl Btf {
         }
         let kind = self.resolve(id);
         Some(match bits {
-            None => Field { offset: first / 8, size: self.size(kind).unwrap_or(0), bits: None, kind },
+            None => {
+                Field { offset: first / 8, size: self.size(kind).unwrap_or(0), bits: None, kind }
+            }
             Some(count) => {
                 let within = first % 8;
                 let size = (within + count).div_ceil(8);

@@ -105,12 +105,7 @@ impl Machine {
     }
 
     /// Sets a field of up to eight bytes of the structure at an address.
-    pub fn set_field(
-        &mut self,
-        structure: Address,
-        field: Field,
-        value: u64,
-    ) -> Result<(), Fault> {
+    pub fn set_field(&mut self, structure: Address, field: Field, value: u64) -> Result<(), Fault> {
         let word = match field.bits {
             None => value,
             Some((first, count)) => {

@@ -7,14 +7,8 @@ use crate::instruction::{Code, Instruction, Raw, ZERO, decode, jumps};
 use crate::malformed::{Malformed, Reader};
 use std::collections::BTreeMap;
 
-const NOTHING: Instruction = Instruction {
-    code: Code::Nothing,
-    target: 0,
-    source: 0,
-    extra: 0,
-    offset: 0,
-    immediate: 0,
-};
+const NOTHING: Instruction =
+    Instruction { code: Code::Nothing, target: 0, source: 0, extra: 0, offset: 0, immediate: 0 };
 
 impl Object {
     /// Finds the functions. Their instructions come later, as they refer to all else.

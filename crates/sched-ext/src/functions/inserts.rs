@@ -188,11 +188,20 @@ impl Kernel<'_> {
         if let Some(slice) = slice {
             self.core.set_slice(machine, task, slice)?;
         }
-        memory::set(machine, address, self.core.layout.vtime.filter(|_| time.is_some()), time.unwrap_or(0))?;
+        memory::set(
+            machine,
+            address,
+            self.core.layout.vtime.filter(|_| time.is_some()),
+            time.unwrap_or(0),
+        )?;
         self.core.take_out(task);
         let flags = if by_time { flags | ENQ_PRIQ } else { flags };
         let this = self.core.this;
-        let of = if queue == crate::constants::DSQ_LOCAL { this.0 } else { self.core.tasks[task.index()].cpu };
+        let of = if queue == crate::constants::DSQ_LOCAL {
+            this.0
+        } else {
+            self.core.tasks[task.index()].cpu
+        };
         if let Some(QueueId::Local(on)) = self.core.named(queue, of)
             && on != self.core.tasks[task.index()].cpu
             && !self.cx.allowed(task, schedsim::CpuId(on))
@@ -289,7 +298,11 @@ fn move_one(kernel: &mut Kernel, machine: &mut Machine, arguments: [u64; 5]) -> 
     kernel.move_on(machine, arguments, false)
 }
 
-fn move_one_by_time(kernel: &mut Kernel, machine: &mut Machine, arguments: [u64; 5]) -> Answer<u64> {
+fn move_one_by_time(
+    kernel: &mut Kernel,
+    machine: &mut Machine,
+    arguments: [u64; 5],
+) -> Answer<u64> {
     kernel.move_on(machine, arguments, true)
 }
 

@@ -111,13 +111,7 @@ impl Kernel<'_> {
 
     /// Whether a CPU is in the set at `mask`, before it is put there or taken out. One that does not
     /// exist is in no set.
-    fn change(
-        &self,
-        machine: &mut Machine,
-        mask: u64,
-        cpu: u64,
-        to: Option<bool>,
-    ) -> Answer<u64> {
+    fn change(&self, machine: &mut Machine, mask: u64, cpu: u64, to: Option<bool>) -> Answer<u64> {
         let cpu = u64::from(cpu as u32);
         if cpu >= u64::from(self.cpus()) {
             return Ok(0);

@@ -139,7 +139,11 @@ impl Kernel<'_> {
     }
 }
 
-fn pick_any(kernel: &mut Kernel, machine: &mut Machine, [mask, flags, ..]: [u64; 5]) -> Answer<u64> {
+fn pick_any(
+    kernel: &mut Kernel,
+    machine: &mut Machine,
+    [mask, flags, ..]: [u64; 5],
+) -> Answer<u64> {
     let mask = kernel.core.mask(machine, mask)?;
     let idle = if kernel.core.tracks_idle {
         kernel.core.idle.pick(kernel.core.this, &mask, flags)

@@ -142,7 +142,10 @@ fn numbers(
 
 /// Returns where the number is.
 fn next_number(_: &mut Kernel, machine: &mut Machine, [iterator, ..]: [u64; 5]) -> Answer<u64> {
-    let (last, end) = (memory::read(machine, iterator, 4)? as i32, memory::read(machine, iterator + 4, 4)? as i32);
+    let (last, end) = (
+        memory::read(machine, iterator, 4)? as i32,
+        memory::read(machine, iterator + 4, 4)? as i32,
+    );
     if i64::from(last) + 1 >= i64::from(end) {
         memory::write(machine, iterator + 4, 4, 0)?;
         memory::write(machine, iterator, 4, 0)?;

@@ -94,6 +94,11 @@ impl<P: Policy + Clone> Shadow<P> {
         Shadow { follower: Follower::new(Live::new(policy, machine, seed), decides, tasks) }
     }
 
+    /// When the policy takes over, at time zero, `task` is there already, asleep.
+    pub fn has(&mut self, task: TaskId) {
+        self.follower.has(task);
+    }
+
     /// When the policy takes over, at time zero, `task` runs on `cpu`.
     pub fn begins(&mut self, cpu: CpuId, task: TaskId) {
         self.follower.begins(cpu, task);

@@ -344,7 +344,7 @@ impl Policy for Deadline {
             blocking: true,
             alarm: self.options.order == Order::Edf { served: true },
             most_cpus: Some(self.cpus),
-        ..Needs::default()
+            ..Needs::default()
         }
     }
 

@@ -369,7 +369,7 @@ impl<D: Discipline> Policy for Fair<D> {
             blocking: true,
             alarm,
             most_cpus: Some(self.queues.len() as u16),
-        ..Needs::default()
+            ..Needs::default()
         }
     }
 

@@ -191,7 +191,7 @@ impl<R: Rules> Policy for Feedback<R> {
             blocking: true,
             alarm: false,
             most_cpus: Some(self.cpus),
-        ..Needs::default()
+            ..Needs::default()
         }
     }
 

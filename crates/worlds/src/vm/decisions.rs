@@ -5,14 +5,14 @@
 
 use super::background_load::is_unscheduled;
 use super::closed::Traced;
+use crate::experiment::Candidate;
 use program::Error;
 use schedlab_runner::event::TaskResult;
 use schedsim::live::{Arrival, Decides, Judgement, Role, Shadow};
-use crate::experiment::Candidate;
 use schedsim::trace::{Event, EventKind, TaskInfo};
 use schedsim::workload::Workload;
 use schedsim::{Machine, TaskId, Ticks, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares `policy` with the decisions before `until` in a guest like `machine`, where `results`
 /// are those of the tasks. The program named `left_out`, if there is one, decided for the kernel.
@@ -77,6 +77,17 @@ pub fn judge(
         Error::Usage(format!("{policy} cannot be judged: only the engine drives it"))
     })?;
     let mut shadow = Shadow::new(made, machine, seed, decides, tasks);
+    // Any scheduler of sched_ext has the guest's other tasks from its beginning on.
+    if program.is_some() && begin == Time::ZERO {
+        let is_new = |event: &Event| match event.kind {
+            EventKind::SchedWakeupNew { task, .. } => Some(task),
+            _ => None,
+        };
+        let new: BTreeSet<TaskId> = events.iter().filter_map(is_new).collect();
+        let own = |task: TaskId| traced.number(task).is_some() || new.contains(&task);
+        let others = (0..recorded.len() as u32).map(TaskId).filter(|&task| !own(task));
+        others.for_each(|task| shadow.has(task));
+    }
     running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));
     let judgement = shadow.judge(&events);
     judgement.map_err(|ended| {

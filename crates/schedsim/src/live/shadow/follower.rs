@@ -8,7 +8,7 @@ use crate::policy::{Policy, Stop};
 use crate::seat::{Ended, TaskState};
 use crate::trace::{EventKind, PrevState, WakeContext};
 use crate::{CpuId, TaskId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A policy in the situation after the last recorded event.
@@ -19,6 +19,9 @@ pub(super) struct Follower<P> {
     roles: Arc<[Role]>,
     /// The number of ticks so far.
     tick: u64,
+    /// Tasks that were there before, of which the policy in the kernel remembers what no recording
+    /// has, until they have run.
+    remembered: BTreeSet<TaskId>,
     /// The waker CPU of each task that is being woken.
     wakers: BTreeMap<TaskId, Option<CpuId>>,
     cpus: Vec<Cpu<P>>,
@@ -84,7 +87,26 @@ impl<P: Policy + Clone> Follower<P> {
         let cpu = || Cpu { is_called: false, choice: None, stop: None, stop_wanted: None };
         let cpus = live.machine().all().map(|_| cpu()).collect();
         let (roles, wakers, outcome) = (roles.into(), BTreeMap::new(), Outcome::default());
-        Follower { live, decides, roles, tick: 0, wakers, cpus, is_trial: false, outcome }
+        let remembered = BTreeSet::new();
+        Follower {
+            live,
+            decides,
+            roles,
+            tick: 0,
+            remembered,
+            wakers,
+            cpus,
+            is_trial: false,
+            outcome,
+        }
+    }
+
+    /// See [`Shadow::has`](super::Shadow::has).
+    pub(super) fn has(&mut self, task: TaskId) {
+        if self.is_scheduled(task) {
+            self.remembered.insert(task);
+            self.unseen(task).into_iter().for_each(|arrival| self.live.arrive(task, arrival));
+        }
     }
 
     /// See [`Shadow::begins`](super::Shadow::begins).
@@ -117,6 +139,7 @@ impl<P: Policy + Clone> Follower<P> {
             live: self.live.clone(),
             roles: self.roles.clone(),
             wakers: self.wakers.clone(),
+            remembered: self.remembered.clone(),
             cpus: self.cpus.iter().map(without_ways_back).collect(),
             is_trial: true,
             outcome: Outcome::default(),
@@ -281,13 +304,16 @@ impl<P: Policy + Clone> Follower<P> {
 
     /// `cpu` runs `task` from now on.
     fn runs(&mut self, cpu: CpuId, task: TaskId) {
-        let is_unheralded = matches!(
+        let was_asleep = matches!(
             self.live.seat.state(task),
             TaskState::Absent | TaskState::New | TaskState::Asleep
         );
+        let is_unheralded = self.remembered.remove(&task) || was_asleep;
         if is_unheralded {
-            // It has waited since before the recording began.
             self.outcome.is_unheralded = true;
+        }
+        if was_asleep {
+            // It has waited since before the recording began.
             let unseen = self.unseen(task);
             self.choices().for_each(|choice| choice.before.bring(task, unseen));
             self.live.bring(task, unseen);
