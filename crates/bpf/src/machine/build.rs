@@ -1,6 +1,6 @@
 //! How a machine is made: all that an object wants is found, or refused by name.
 
-use super::{Counter, FRAME, Machine};
+use super::{ARGUMENTS, Counter, FRAME, Machine};
 use crate::btf::Kind;
 use crate::helpers::BUILT_IN;
 use crate::instruction::Code;
@@ -68,6 +68,8 @@ impl Machine {
         for _ in 0..4 {
             let frame = self.region("the stack", FRAME)?;
             self.frames.push(frame);
+            let context = self.region("the arguments", ARGUMENTS * 8)?;
+            self.contexts.push(context);
         }
         let object = Arc::clone(&self.object);
         for data in &object.data {
