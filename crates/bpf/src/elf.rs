@@ -63,7 +63,6 @@ impl Symbol<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Relocation {
     pub offset: u64,
-    pub kind: u32,
     pub symbol: usize,
 }
 
@@ -150,8 +149,7 @@ impl<'a> Elf<'a> {
                 if symbol >= self.symbols.len() {
                     return Err(reader.malformed(at + 12, format!("there is no symbol {symbol}")));
                 }
-                let kind = reader.u32(at + 8)?;
-                list.push(Relocation { offset: reader.u64(at)?, kind, symbol });
+                list.push(Relocation { offset: reader.u64(at)?, symbol });
             }
         }
         Ok(found)

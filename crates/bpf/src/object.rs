@@ -49,12 +49,28 @@ pub struct Program {
 /// A kernel function that the object calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name; what follows `___` tells one declaration of it from others.
+    /// Its name in the object.
     pub name: String,
     /// Whether the object can do without it.
     pub is_weak: bool,
     /// Its number of arguments, if types say so.
     pub arguments: Option<u32>,
+}
+
+impl Function {
+    /// Its name in the kernel: without what follows the last `___`, which tells one declaration of
+    /// it from others.
+    pub fn essential(&self) -> &str {
+        let bytes = self.name.as_bytes();
+        let separates = |at: &usize| match &bytes[*at..*at + 5] {
+            [before, b'_', b'_', b'_', behind] => *before != b'_' && *behind != b'_',
+            _ => false,
+        };
+        match (0..bytes.len().saturating_sub(4)).rev().find(separates) {
+            Some(at) => &self.name[..=at],
+            None => &self.name,
+        }
+    }
 }
 
 /// A section of variables.

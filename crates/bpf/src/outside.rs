@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::machine::Machine;
 use crate::memory::Address;
 use crate::names::helper_name;
-use crate::object::{FunctionId, MapId, MapKind};
+use crate::object::{Function, FunctionId, MapId, MapKind};
 use std::fmt;
 
 /// What the machine calls outside of itself.
@@ -42,8 +42,8 @@ pub trait Outside {
 
 /// What there is outside: asked once, when a machine is made.
 pub trait Kernel {
-    /// Whether it has the function of this name (without what follows `___`).
-    fn has_function(&self, name: &str) -> bool;
+    /// Whether it has a function, by [`Function::essential`] of its name.
+    fn has_function(&self, function: &Function) -> bool;
 
     /// Whether it has a helper that the machine does not do itself.
     fn has_helper(&self, helper: u32) -> bool;

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// What each crate may import, of this product. What is not here may not be.
-const MAY_IMPORT: [(&str, &[&str]); 24] = [
+const MAY_IMPORT: [(&str, &[&str]); 25] = [
+    ("bpf", &[]),
     ("recording", &[]),
     ("readyq", &[]),
     ("readyq_c", &["readyq"]),

@@ -1,6 +1,6 @@
 //! How a machine is made: all that an object wants is found, or refused by name.
 
-use super::{Counter, FRAME, Machine};
+use super::{ARGUMENTS, Counter, FRAME, Machine};
 use crate::btf::Kind;
 use crate::helpers::BUILT_IN;
 use crate::instruction::Code;
@@ -9,11 +9,6 @@ use crate::object::{MapId, Object};
 use crate::outside::{Kernel, KernelVariable, Missing, Placed, Refused, Setting, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The name of a kernel function or variable without what tells one declaration of it from others.
-fn essential(name: &str) -> &str {
-    name.split("___").next().unwrap_or(name)
-}
 
 impl Machine {
     /// Makes a machine. If something is missing that the programs need, says all that is.
@@ -27,8 +22,7 @@ impl Machine {
             return Err(Refused(missing));
         }
         let has_function = object.functions().iter();
-        let has_function =
-            has_function.map(|of| kernel.has_function(essential(&of.name))).collect();
+        let has_function = has_function.map(|of| kernel.has_function(of)).collect();
         let has_helper = object.helpers().into_iter();
         let has_helper = has_helper
             .map(|helper| (helper, BUILT_IN.contains(&helper) || kernel.has_helper(helper)));
@@ -74,6 +68,8 @@ impl Machine {
         for _ in 0..4 {
             let frame = self.region("the stack", FRAME)?;
             self.frames.push(frame);
+            let context = self.region("the arguments", ARGUMENTS * 8)?;
+            self.contexts.push(context);
         }
         let object = Arc::clone(&self.object);
         for data in &object.data {
@@ -107,7 +103,7 @@ impl Machine {
             self.configuration.push(Address::of(tag));
         }
         for wanted in object.variables() {
-            if let Some(variable) = kernel.variable(essential(&wanted.name)) {
+            if let Some(variable) = kernel.variable(&wanted.name) {
                 self.place_variable(&wanted.name, variable)?;
             }
         }
@@ -168,7 +164,7 @@ fn missing<K: Kernel + ?Sized>(object: &Object, settings: &Settings, kernel: &K)
     let mut missing = Vec::new();
     for function in needs.functions {
         let of = &object.functions()[function.0 as usize];
-        if !of.is_weak && !kernel.has_function(essential(&of.name)) {
+        if !of.is_weak && !kernel.has_function(of) {
             missing.push(Missing::Function(of.name.clone()));
         }
     }
@@ -190,7 +186,7 @@ fn missing<K: Kernel + ?Sized>(object: &Object, settings: &Settings, kernel: &K)
     }
     for wanted in object.variables() {
         let is_function = wanted.kind.is_some_and(|kind| object.btf().kind(kind) == Kind::Function);
-        if !wanted.is_weak && !is_function && kernel.variable(essential(&wanted.name)).is_none() {
+        if !wanted.is_weak && !is_function && kernel.variable(&wanted.name).is_none() {
             missing.push(Missing::Variable(wanted.name.clone()));
         }
     }

@@ -66,10 +66,9 @@ impl Machine {
         if value.len() != of.definition.value_size as usize || !matches!(flags, 0 | 2) {
             return error::INVALID;
         }
-        if values.len() >= of.definition.max_entries as usize {
-            if flags == 0 || values.pop_front().is_none() {
-                return error::TOO_BIG;
-            }
+        let is_full = values.len() >= of.definition.max_entries as usize;
+        if is_full && (flags == 0 || values.pop_front().is_none()) {
+            return error::TOO_BIG;
         }
         values.push_back(value.into());
         0

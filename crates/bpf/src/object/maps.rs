@@ -126,10 +126,10 @@ impl Object {
         // Pointers to maps in the array `values` of a map of maps.
         for relocation in elf.relocations.get(&number).into_iter().flatten() {
             let symbol = &elf.symbols[relocation.symbol];
-            let found = inner.iter().zip(&listed).find_map(|(&(outer, (_, values)), _)| {
-                let start = self.maps[outer].offset? + u64::from(values?);
-                let size = u64::from(self.btf.size(listed[outer].kind)?);
-                let end = self.maps[outer].offset? + size;
+            let found = inner.iter().find_map(|&(outer, (_, values))| {
+                let first = u64::from(listed[outer].offset);
+                let (start, end) =
+                    (first + u64::from(values?), first + u64::from(listed[outer].size));
                 (relocation.offset >= start && relocation.offset < end)
                     .then_some((outer, (relocation.offset - start) / 8))
             });
