@@ -564,6 +564,6 @@ impl Core {
     pub fn mask(&self, machine: &Machine, address: u64) -> Answer<Mask> {
         let cpus = self.cpus.len() as u16;
         let bytes = machine.bytes(Address(address), usize::from(cpus).div_ceil(64) * 8)?;
-        Ok(Mask::of_bytes(cpus, &bytes))
+        Ok(Mask::of_bytes(cpus, bytes))
     }
 }

@@ -48,9 +48,7 @@ impl Layout {
         let of = |structure: &str, path: &str| btf.field(structure, path);
         let task = |path: &str| of("task_struct", path);
         let several = |paths: &[&str]| paths.iter().filter_map(|path| task(path)).collect();
-        let size = |name: &str| {
-            btf.struct_size(name).filter(|&size| size > 0).map_or(UNKNOWN, |size| size as usize)
-        };
+        let size = |name: &str| btf.struct_size(name).filter(|&size| size > 0).unwrap_or(UNKNOWN);
         Layout {
             task_size: size("task_struct"),
             rq_size: size("rq"),
@@ -84,7 +82,7 @@ impl Layout {
                 .iter()
                 .filter_map(|path| of("rq", path))
                 .collect(),
-            init_args: btf.struct_size("scx_init_task_args").map(|size| size as usize),
+            init_args: btf.struct_size("scx_init_task_args"),
             fork: of("scx_init_task_args", "fork"),
             args_cgroup: of("scx_init_task_args", "cgroup"),
         }

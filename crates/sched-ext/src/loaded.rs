@@ -4,8 +4,7 @@ use super::constants::ENUMS;
 use super::functions::{self, Function};
 use super::helpers;
 use bpf::{
-    FunctionId, KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings,
-    StructOps,
+    KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings, StructOps,
 };
 use schedsim::Nanos;
 use std::fmt;
@@ -207,10 +206,10 @@ impl Loaded {
     pub fn machine(&self, cpus: u16) -> Machine {
         let mut machine = self.made(cpus).expect("it was made before");
         for (name, value) in ENUMS {
-            machine.set_number(&format!("__{name}"), *value);
+            _ = machine.set_number(&format!("__{name}"), *value);
         }
         for (name, bytes) in &*self.constants {
-            machine.set_variable(name, bytes);
+            _ = machine.set_variable(name, bytes);
         }
         machine
     }
@@ -221,34 +220,37 @@ impl Loaded {
         Machine::new(Arc::clone(&self.object), &settings, &Supplied { cpus })
     }
 
+    /// The object.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
+    /// What runs for an operation, if it has that.
     pub fn program(&self, op: Op) -> Option<ProgramId> {
         self.operations[op as usize]
     }
 
-    pub fn function(&self, function: FunctionId) -> Option<Function> {
-        self.functions.get(function.0 as usize).copied().flatten()
-    }
-
+    /// All of them, by number.
     pub fn functions(&self) -> &Arc<[Option<Function>]> {
         &self.functions
     }
 
+    /// `ops.flags`.
     pub fn flags(&self) -> u64 {
         self.flags
     }
 
+    /// How long a runnable task may wait.
     pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
+    /// How many tasks one dispatch may insert.
     pub fn most_decided(&self) -> usize {
         self.batch as usize
     }
 
+    /// The time between two ticks.
     pub fn tick(&self) -> Nanos {
         TICK
     }
@@ -260,8 +262,8 @@ struct Supplied {
 }
 
 impl bpf::Kernel for Supplied {
-    fn has_function(&self, name: &str) -> bool {
-        functions::named(name).is_some()
+    fn has_function(&self, function: &bpf::Function) -> bool {
+        functions::named(&function.name).is_some()
     }
 
     fn has_helper(&self, helper: u32) -> bool {

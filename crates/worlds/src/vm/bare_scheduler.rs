@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 /// The endings of names.
 const SOURCE: &str = ".bpf.c";
+/// The ending of an object's name.
 pub const OBJECT: &str = ".o";
 /// Where a user says that the headers are.
 const HEADERS: &str = "SCHEDLAB_BPF_HEADERS";
