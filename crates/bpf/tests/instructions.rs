@@ -202,7 +202,7 @@ fn jumps_against_plain_rust() {
 /// Fills the word below the frame with `memory`, r0 with `expected`, r2 with `b`, runs an
 /// instruction on the word, and gives word, r0 and r2.
 fn on_memory(memory: u64, expected: u64, b: u64, of: [u8; 8]) -> [u64; 3] {
-    let results = [0, 1, 2].map(|which| {
+    [0, 1, 2].map(|which| {
         let mut code = Vec::new();
         code.extend(long(1, memory));
         code.push(instruction(0x7b, 10, 1, -8, 0));
@@ -216,8 +216,7 @@ fn on_memory(memory: u64, expected: u64, b: u64, of: [u8; 8]) -> [u64; 3] {
         });
         code.push(instruction(0x95, 0, 0, 0, 0));
         run(&code)
-    });
-    results
+    })
 }
 
 #[test]

@@ -206,7 +206,7 @@ impl Object {
         (template, Some(member.first_bit / 8))
     }
 
-    /// Adds the special bytes of a value, of so many members and so deep at most.
+    /// Adds the special bytes of a value. `work` is the number of members to look at, at most.
     fn special(
         &self,
         kind: TypeId,
