@@ -16,8 +16,6 @@ pub(crate) const BUILT_IN: [u32; 34] = [
 
 /// The most rounds of `bpf_loop`.
 const MOST_ROUNDS: u64 = 8 << 20;
-/// The longest text that is read or printed.
-const LONGEST: usize = 1 << 16;
 
 impl Machine {
     /// Calls a helper: one of the machine, or one outside.
@@ -224,10 +222,9 @@ impl Machine {
 
     /// `bpf_strncmp`: as in C, with the second text in read-only memory.
     fn compare(&self, first: u64, size: usize, second: u64) -> Result<u64, Fault> {
-        let second = self.text(Address(second), LONGEST)?;
         let first = self.bytes(Address(first), size)?;
         for (place, &byte) in first.iter().enumerate() {
-            let other = second.as_bytes().get(place).copied().unwrap_or(0);
+            let other = self.read_u8(Address(second).plus(place as u64))?;
             if byte != other || byte == 0 {
                 return Ok((i64::from(byte) - i64::from(other)).cast_unsigned());
             }

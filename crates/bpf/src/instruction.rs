@@ -344,7 +344,7 @@ fn jump(raw: Raw, wide: bool, plain: Instruction) -> Result<Instruction, &'stati
     Ok(operand(raw, Instruction { code, ..plain }))
 }
 
-/// Whether it may go on at another place than the next.
+/// Whether it may continue at another place than the next.
 pub(crate) fn jumps(code: Code) -> bool {
     code as u8 >= Code::Jump as u8 && code as u8 <= Code::MayGoto as u8
 }

@@ -29,6 +29,8 @@ pub(crate) mod error {
 
 /// The largest number of values of a map with numbers for keys.
 const MOST_NUMBERED: u32 = 1 << 24;
+/// The same, where each CPU has its own.
+const MOST_NUMBERED_PER_CPU: u32 = 1 << 18;
 
 /// `BPF_NOEXIST`, `BPF_EXIST` and `BPF_F_LOCK`.
 const MUST_BE_NEW: u64 = 1;
@@ -62,7 +64,8 @@ pub(crate) enum Store {
 /// The kind of a map that cannot be made, if it is one.
 pub(crate) fn refuses(map: &MapDefinition) -> Option<MapKind> {
     let is_numbered = matches!(map.kind, MapKind::Array | MapKind::PerCpuArray);
-    let is_too_large = is_numbered && map.max_entries > MOST_NUMBERED;
+    let most = if map.kind.is_per_cpu() { MOST_NUMBERED_PER_CPU } else { MOST_NUMBERED };
+    let is_too_large = is_numbered && map.max_entries > most;
     let is_odd = is_numbered && map.key_size != 4;
     (matches!(map.kind, MapKind::Other(_)) || is_too_large || is_odd).then_some(map.kind)
 }

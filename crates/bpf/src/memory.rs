@@ -23,7 +23,7 @@ impl Address {
     /// The null pointer.
     pub const NULL: Address = Address(0);
 
-    /// An address so many bytes further.
+    /// The address `bytes` further.
     #[must_use]
     pub fn plus(self, bytes: u64) -> Address {
         Address(self.0.wrapping_add(bytes))
@@ -73,7 +73,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Memory of up to so many bytes.
+    /// Memory of up to `largest` bytes.
     pub fn new(largest: u64) -> Memory {
         let mut memory = Memory {
             regions: Vec::new(),
@@ -142,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// Has nobody write to a region.
+    /// Makes a region read-only for programs.
     pub fn protect(&mut self, tag: u32) {
         self.regions[slot(tag)].is_read_only = true;
     }

@@ -1,4 +1,4 @@
-//! What a machine is told of what is outside of it, and what it calls there.
+//! What a machine knows of what is outside of it, and what it calls there.
 
 use crate::fault::Fault;
 use crate::machine::Machine;

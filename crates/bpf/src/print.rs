@@ -150,7 +150,7 @@ impl Machine {
         Ok(text.len() as u64 + 1)
     }
 
-    /// Arguments that stand in memory: so many bytes of them.
+    /// Arguments that stand in memory, as `bytes` bytes.
     pub fn words(&self, at: u64, bytes: u64) -> Result<Vec<u64>, Fault> {
         let bytes = self.bytes(Address(at), (bytes as u32 as usize).min(LONGEST) / 8 * 8)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())

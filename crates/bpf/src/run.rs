@@ -14,7 +14,7 @@ const ROUNDS: u32 = 8 << 20;
 /// What a call keeps of its caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved {
-    /// Where it goes on.
+    /// Where it continues.
     at: usize,
     /// Its registers r6 to r10.
     registers: [u64; 5],

@@ -5,6 +5,9 @@ use super::{Btf, Kind, TypeId};
 /// How many types may stand between a name and what it means, and how deep structures may nest.
 const DEEPEST: u32 = 32;
 
+/// How many members a search for one may pass.
+const MOST_MEMBERS: u32 = 100_000;
+
 /// Where a field lies in its structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -158,10 +161,11 @@ impl Btf {
     /// Where a field of a structure, union or array lies.
     pub fn field_of(&self, of: TypeId, path: &str) -> Option<Field> {
         let (mut id, mut first, mut bits) = (of, 0u32, None);
+        let mut left = MOST_MEMBERS;
         for step in path.split('.') {
             let (name, mut rest) = step.split_at(step.find('[').unwrap_or(step.len()));
             if !name.is_empty() {
-                let member = self.member(id, name, DEEPEST)?;
+                let member = self.member(id, name, &mut left, DEEPEST)?;
                 first = first.checked_add(member.first_bit)?;
                 (id, bits) = (member.kind, member.bits);
             }
@@ -191,14 +195,15 @@ impl Btf {
     }
 
     /// The member of this name, also in anonymous members; its first bit counts from `of`.
-    fn member(&self, of: TypeId, name: &str, depth: u32) -> Option<Member<'_>> {
+    fn member(&self, of: TypeId, name: &str, left: &mut u32, depth: u32) -> Option<Member<'_>> {
         let depth = depth.checked_sub(1)?;
         for member in self.members(of) {
+            *left = left.checked_sub(1)?;
             if member.name == name {
                 return Some(member);
             }
             if member.name.is_empty()
-                && let Some(inner) = self.member(member.kind, name, depth)
+                && let Some(inner) = self.member(member.kind, name, left, depth)
             {
                 let first_bit = inner.first_bit.checked_add(member.first_bit)?;
                 return Some(Member { first_bit, ..inner });

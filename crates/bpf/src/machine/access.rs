@@ -129,7 +129,7 @@ impl Machine {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// The text at an address up to its zero, of at most so many bytes. What is not UTF-8 is
+    /// The text at an address up to its zero, of at most `longest` bytes. What is not UTF-8 is
     /// replaced.
     pub fn text(&self, address: Address, longest: usize) -> Result<String, Fault> {
         let region = self.memory.region(address.tag());

@@ -7,8 +7,8 @@ use crate::memory::{Address, slot};
 use crate::object::{MapId, MapKind};
 
 impl Machine {
-    /// The value that a map has for a task or a cgroup, by the owner's address; it is made if there
-    /// is none and `create` says so. Null if there is none.
+    /// The value that a map has for a task or a cgroup, by the owner's address. If there is none,
+    /// `create` says whether it is made. Null if there is none.
     pub fn storage(&mut self, map: MapId, owner: Address, create: bool) -> Result<Address, Fault> {
         let is_valid = self.is_valid(owner);
         let Some(of) = self.maps.get_mut(map.0 as usize) else { return Ok(Address::NULL) };

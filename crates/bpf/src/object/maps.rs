@@ -130,8 +130,8 @@ impl Object {
                 let first = u64::from(listed[outer].offset);
                 let (start, end) =
                     (first + u64::from(values?), first + u64::from(listed[outer].size));
-                (relocation.offset >= start && relocation.offset < end)
-                    .then_some((outer, (relocation.offset - start) / 8))
+                let is_in = relocation.offset >= start && relocation.offset < end;
+                is_in.then(|| (outer, (relocation.offset - start) / 8))
             });
             let Some((outer, index)) = found else {
                 return Err(reader.malformed(
@@ -191,7 +191,7 @@ impl Object {
             (map.key_size, map.value_size) = (map.key_size.max(4), 4);
         }
         if let Some(value) = map.value {
-            self.special(value, 0, 8, &mut map.special);
+            self.special(value, 0, &mut 10_000, 8, &mut map.special);
         }
         map
     }
@@ -206,8 +206,15 @@ impl Object {
         (template, Some(member.first_bit / 8))
     }
 
-    /// Adds the special bytes of a value.
-    fn special(&self, kind: TypeId, at: u32, depth: u32, found: &mut Vec<(u32, u32)>) {
+    /// Adds the special bytes of a value. `work` is the number of members to look at, at most.
+    fn special(
+        &self,
+        kind: TypeId,
+        at: u32,
+        work: &mut u32,
+        depth: u32,
+        found: &mut Vec<(u32, u32)>,
+    ) {
         const NAMES: [(&str, u32); 8] = [
             ("bpf_spin_lock", 4),
             ("bpf_res_spin_lock", 4),
@@ -219,10 +226,9 @@ impl Object {
             ("bpf_refcount", 4),
         ];
         let Some(depth) = depth.checked_sub(1) else { return };
-        if found.len() > 64 {
-            return;
-        }
         for member in self.btf.members(kind) {
+            let Some(less) = work.checked_sub(1) else { return };
+            *work = less;
             let Some(at) = at.checked_add(member.first_bit / 8) else { return };
             let id = self.btf.resolve(member.kind);
             let name = self.btf.name(id);
@@ -230,7 +236,7 @@ impl Object {
                 Kind::Structure | Kind::Union => {
                     match NAMES.iter().find(|(special, _)| *special == name) {
                         Some(&(_, size)) => found.push((at, size)),
-                        None => self.special(id, at, depth, found),
+                        None => self.special(id, at, work, depth, found),
                     }
                 }
                 Kind::Pointer => {

@@ -42,6 +42,7 @@ impl Object {
             }
             let reader = Reader { name: section.name, bytes: section.bytes };
             let relocations = elf.relocations.get(&number).map_or(&[][..], Vec::as_slice);
+            let mut left = section.bytes.len();
             for listed in self.btf.section(section.name) {
                 let kind = self.btf.resolve(listed.kind);
                 if self.btf.kind(kind) != Kind::Structure {
@@ -52,6 +53,9 @@ impl Object {
                     let at = u64::from(listed.offset) + u64::from(member.first_bit / 8);
                     let size = self.btf.size(member.kind).unwrap_or(0);
                     let bytes = reader.slice(at, u64::from(size))?.to_vec();
+                    left = left.checked_sub(bytes.len()).ok_or_else(|| {
+                        reader.malformed(at, "the members of a table lie over each other")
+                    })?;
                     let relocation = relocations.iter().find(|relocation| relocation.offset == at);
                     let operation = match relocation {
                         None => Operation::Bytes(bytes),

@@ -1,6 +1,8 @@
 //! What the tests share: a compiler of C, and an outside that writes down what it is called for.
 #![allow(dead_code)]
 
+pub mod assemble;
+
 use bpf::{
     Fault, Function, FunctionId, Kernel, KernelVariable, Machine, MapId, Object, Outside, Setting,
     Settings,
