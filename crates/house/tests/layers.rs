@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// What each crate may import, of this product. What is not here may not be.
-const MAY_IMPORT: [(&str, &[&str]); 25] = [
+const MAY_IMPORT: [(&str, &[&str]); 26] = [
     ("bpf", &[]),
     ("recording", &[]),
     ("readyq", &[]),
@@ -22,7 +22,11 @@ const MAY_IMPORT: [(&str, &[&str]); 25] = [
     // The kit of vectors is used without us.
     ("vectors", &[]),
     ("formats", &["program", "recording", "schedsim"]),
-    ("worlds", &["formats", "program", "recording", "results", "schedlab_runner", "schedsim"]),
+    ("sched_ext", &["bpf", "schedsim"]),
+    (
+        "worlds",
+        &["formats", "program", "recording", "results", "sched_ext", "schedlab_runner", "schedsim"],
+    ),
     ("atlas", &["program", "readyq", "results", "schedsim", "statistics"]),
     (
         "laboratory",

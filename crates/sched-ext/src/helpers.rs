@@ -1,15 +1,15 @@
 //! The helpers that a machine leaves to the kernel, by number.
 
 use super::core::{Answer, Timer};
-use super::functions::{EINVAL, Kernel, errno};
+use super::functions::{EINVAL, ENOENT, Kernel, errno};
 use super::loaded::HZ;
 use super::memory;
 use bpf::{Address, Fault, FunctionId, Machine, Outside};
 use schedsim::Time;
 
 /// All of them.
-pub const ALL: [u32; 18] =
-    [5, 7, 8, 14, 15, 16, 35, 42, 80, 118, 125, 158, 160, 169, 170, 171, 172, 208];
+pub const ALL: [u32; 19] =
+    [5, 7, 8, 14, 15, 16, 35, 42, 55, 80, 118, 125, 158, 160, 169, 170, 171, 172, 208];
 
 impl Outside for Kernel<'_> {
     fn function(
@@ -49,6 +49,8 @@ impl Outside for Kernel<'_> {
                 0
             }
             15 => 0,
+            // There are no hardware counters.
+            55 => errno(ENOENT),
             80 => 1,
             169 => {
                 self.core.timed.insert(arguments[0], arguments[1]);

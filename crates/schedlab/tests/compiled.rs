@@ -2,6 +2,7 @@
 //! fault ends the run by its name.
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -148,5 +149,15 @@ fn what_is_no_scheduler_is_refused_by_name() {
         assert!(code == Some(3) && wrong.contains("cut.bpf.o"), "{length}: {code:?} {wrong}");
     }
     let (code, _, wrong) = run(Path::new("/bin/true"), "", &load);
-    assert!(code == Some(2) && wrong.contains("give FILE.bpf.o"), "{wrong}");
+    assert!(code == Some(3) && wrong.contains("no object of a scheduler is within"), "{wrong}");
+    let program = place.path().join("loader");
+    let whole = [&b"a program"[..], &bytes, &b"and more"[..]].concat();
+    std::fs::write(&program, whole).expect("a file");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let (code, within, wrong) = run(&program, "slice_ns=5ms", &load);
+    assert_eq!(code, Some(0), "{wrong}");
+    let alone = run(&object, "slice_ns=5ms", &load).1;
+    for metric in ["makespan_ns", "switches_per_cpu_second"] {
+        assert_eq!(number(&within, metric), number(&alone, metric), "{metric}");
+    }
 }

@@ -1,18 +1,20 @@
-//! A compiled scheduler of sched_ext in the simulator: `scx:FILE.bpf.o`, or a source from which it
-//! is compiled, with constants as `NAME=VALUE`.
+//! A compiled scheduler of sched_ext in the simulator: `scx:FILE.bpf.o`, a source from which it is
+//! compiled, or a program that has it within, with constants as `NAME=VALUE`. What a program sets
+//! before it loads its object is not known: constants have the values of the object.
 
 use super::experiment::Candidate;
 use super::vm::bare_scheduler::{self, BareScheduler};
-use super::vm::foreign::PREFIX;
+use super::vm::elf;
+use super::vm::foreign::{self, PREFIX};
 use program::Error;
-use sched_ext::Loaded;
+use sched_ext::{Loaded, Unfit};
 use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{AnyPolicy, Promises};
 use schedsim::trace::Trace;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A scheduler that was read, by the name that users write.
@@ -51,31 +53,41 @@ impl Compiled {
         let rest = name.strip_prefix(PREFIX).unwrap_or(name);
         let mut words = rest.split_whitespace();
         let path = words.next().unwrap_or_default();
-        if !bare_scheduler::is_one(path) {
-            return Err(Error::Usage(format!(
-                "{name}: the simulator runs the compiled object of a scheduler, not the program \
-                 that loads it: give FILE.bpf.o or FILE.bpf.c, as in scx:./main.bpf.o, or give \
-                 --on vm"
-            )));
-        }
         let constants = words
             .map(|word| match word.split_once('=') {
                 Some((name, value)) => Ok((name.to_string(), value.to_string())),
                 None => Err(Error::Usage(format!(
-                    "{name}: `{word}` is no constant: write NAME=VALUE, as in slice_ns=5ms"
+                    "{name}: `{word}` is no constant of the object, and the program that loads it \
+                     does not run here: write NAME=VALUE, as in slice_ns=5ms"
                 ))),
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let object = match path.ends_with(bare_scheduler::OBJECT) {
-            true => PathBuf::from(path),
-            false => BareScheduler::find(path, &[])?.object,
+        let read = |from: &Path| {
+            std::fs::read(from).map_err(|error| {
+                Error::Input(format!("{}: {error}: give an object, FILE.bpf.o", from.display()))
+            })
         };
-        let bytes = std::fs::read(&object).map_err(|error| {
-            Error::Input(format!("{path}: {error}: give the file of an object"))
-        })?;
-        let loaded = Loaded::read(&bytes, &constants).map_err(|unfit| match unfit {
-            sched_ext::Unfit::Constant(what) => Error::Usage(format!("scx:{path}: {what}")),
-            sched_ext::Unfit::Missing(what) => {
+        let loaded = |bytes: &[u8]| Loaded::read(bytes, &constants);
+        let loaded = if path.ends_with(bare_scheduler::OBJECT) {
+            loaded(&read(Path::new(path))?)
+        } else if bare_scheduler::is_one(path) {
+            loaded(&read(&BareScheduler::find(path, &[])?.object)?)
+        } else {
+            let program = foreign::program(path)?;
+            let bytes = read(&program)?;
+            let objects = elf::embedded_bpf(&bytes);
+            let found = objects.iter().map(|bytes| loaded(bytes));
+            let of = |found: &Result<Loaded, Unfit>| !matches!(found, Err(Unfit::Tables(0)));
+            found.into_iter().find(of).ok_or_else(|| {
+                Error::Input(format!(
+                    "{path}: no object of a scheduler is within this program: give its object, \
+                     FILE.bpf.o, or give --on vm"
+                ))
+            })?
+        };
+        let loaded = loaded.map_err(|unfit| match unfit {
+            Unfit::Constant(what) => Error::Usage(format!("scx:{path}: {what}")),
+            Unfit::Missing(what) => {
                 Error::Missing(format!("{path} cannot be simulated: {what}; --on vm runs it"))
             }
             what => Error::Input(format!("{path}: {what}")),

@@ -44,7 +44,7 @@ pub mod conformance;
 pub mod debian;
 pub mod decisions;
 pub mod described;
-mod elf;
+pub(crate) mod elf;
 pub mod fetched;
 pub mod foreign;
 pub mod functions;

@@ -45,6 +45,34 @@ pub fn is_bpf(bytes: &[u8]) -> bool {
     expect_bpf(bytes).is_ok()
 }
 
+/// The objects in BPF within `bytes`, a program that loads them.
+pub fn embedded_bpf(bytes: &[u8]) -> Vec<&[u8]> {
+    const HEADER: usize = 64;
+    let starts = bytes.windows(HEADER).enumerate().filter(|(at, header)| *at > 0 && is_bpf(header));
+    let number = |header: &[u8], at: usize, size: usize| {
+        header[at..at + size]
+            .iter()
+            .rev()
+            .fold(0, |number: u64, &byte| number << 8 | u64::from(byte))
+    };
+    let object = |(at, header): (usize, &[u8])| {
+        // An object ends with its table of sections, or with a section.
+        let sections = number(header, 40, 8);
+        let table = sections.checked_add(number(header, 58, 2) * number(header, 60, 2))?;
+        let listed = bytes.get(at..at.checked_add(usize::try_from(table).ok()?)?)?;
+        let each = listed.get(usize::try_from(sections).ok()?..)?;
+        let ends = each.chunks_exact(HEADER).map(|section| {
+            const HAS_NO_BYTES: u64 = 8;
+            let length =
+                if number(section, 4, 4) == HAS_NO_BYTES { 0 } else { number(section, 32, 8) };
+            number(section, 24, 8).saturating_add(length)
+        });
+        let end = ends.fold(table, u64::max);
+        bytes.get(at..at.checked_add(usize::try_from(end).ok()?)?)
+    };
+    starts.filter_map(object).collect()
+}
+
 /// Checks that these `bytes` are an object in BPF for machines of this byte order.
 ///
 /// # Errors

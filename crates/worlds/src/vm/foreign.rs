@@ -73,10 +73,7 @@ impl Foreign {
             let arguments = settings.into_iter().flat_map(set).collect();
             return Ok(Foreign { name, program: loader, arguments, object: Some(object) });
         }
-        let program = match Published::of(&program) {
-            Some(published) => published.program()?,
-            None => record::command_path(OsStr::new(&program), "run")?,
-        };
+        let program = self::program(&program)?;
         let bytes = std::fs::read(&program)
             .map_err(|error| Error::Input(format!("{}: {error}", program.display())))?;
         let wrong = |what: &str| Error::Input(format!("{}: {what}", program.display()));
@@ -174,6 +171,17 @@ impl Foreign {
             (_, []) => "the runner says nothing of sched_ext".to_string(),
         };
         Err(Error::Check(format!("{self}: {why}{}{}", said(&lines), reason(console))))
+    }
+}
+
+/// The program of this name: a published one from the cache, a path, or a command.
+///
+/// # Errors
+/// If there is none.
+pub fn program(name: &str) -> Result<PathBuf, Error> {
+    match Published::of(name) {
+        Some(published) => published.program(),
+        None => record::command_path(OsStr::new(name), "run"),
     }
 }
 
