@@ -13,22 +13,18 @@
 mod btf;
 mod elf;
 mod fault;
-mod helpers;
 mod instruction;
 mod lines;
 mod machine;
 mod malformed;
-mod maps;
 mod memory;
 mod names;
 mod object;
-mod outside;
-mod print;
-mod run;
 
 pub use btf::{Btf, Field, Kind, Member, TypeId};
 pub use fault::{Fault, FaultKind};
 pub use lines::Line;
+pub use machine::outside::{Kernel, KernelVariable, Missing, Outside, Refused, Setting, Settings};
 pub use machine::{Counter, Machine};
 pub use malformed::Malformed;
 pub use memory::Address;
@@ -37,4 +33,3 @@ pub use object::{
     Function, FunctionId, Global, MapDefinition, MapId, MapKind, Needs, Object, Operation, Program,
     ProgramId, StructOps, Wanted,
 };
-pub use outside::{Kernel, KernelVariable, Missing, Outside, Refused, Setting, Settings};

@@ -2,15 +2,20 @@
 
 mod access;
 mod build;
+mod helpers;
+mod maps;
+pub(crate) mod outside;
+mod print;
+mod run;
 mod variables;
 
 use crate::fault::{Fault, FaultKind};
 use crate::instruction::Instruction;
-use crate::maps::Map;
+use crate::machine::maps::Map;
+use crate::machine::outside::{Outside, Placed};
+use crate::machine::run::Saved;
 use crate::memory::{Address, Memory};
 use crate::object::{FunctionId, MapId, Object, ProgramId};
-use crate::outside::{Outside, Placed};
-use crate::run::Saved;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,11 +2,13 @@
 
 use super::{ARGUMENTS, Counter, FRAME, Machine};
 use crate::btf::Kind;
-use crate::helpers::BUILT_IN;
 use crate::instruction::Code;
+use crate::machine::helpers::BUILT_IN;
+use crate::machine::outside::{
+    Kernel, KernelVariable, Missing, Placed, Refused, Setting, Settings,
+};
 use crate::memory::{Address, Memory};
 use crate::object::{MapId, Object};
-use crate::outside::{Kernel, KernelVariable, Missing, Placed, Refused, Setting, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -175,7 +177,7 @@ fn missing<K: Kernel + ?Sized>(object: &Object, settings: &Settings, kernel: &K)
     }
     for map in needs.maps {
         let map = &object.maps()[map.0 as usize];
-        if let Some(kind) = crate::maps::refuses(map) {
+        if let Some(kind) = crate::machine::maps::refuses(map) {
             missing.push(Missing::Map(map.name.clone(), kind));
         }
     }

@@ -113,7 +113,11 @@ impl Naive {
 
 impl Policy for Naive {
     fn needs(&self) -> Needs {
-        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true, alarm: false, most_cpus: None }
+        Needs {
+            tick: Some(Nanos(self.tick as u64)),
+            blocking: true,
+            ..Needs::default()
+        }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {

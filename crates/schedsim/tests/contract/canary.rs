@@ -68,7 +68,7 @@ impl Policy for Canary {
     fn needs(&self) -> Needs {
         let tick = Nanos(if self.fault == Fault::TicksWithoutPause { 0 } else { 4_000_000 });
         let alarm = matches!(self.fault, Fault::KicksInThePast | Fault::KicksNoCpuLater);
-        Needs { tick: Some(tick), blocking: false, alarm, most_cpus: None }
+        Needs { tick: Some(tick), alarm, ..Needs::default() }
     }
 
     fn scan(&self, _cpu: CpuId) -> Scan {

@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::machine::Machine;
+use crate::machine::outside::Outside;
 use crate::memory::Address;
-use crate::outside::Outside;
 
 /// The longest text.
 const LONGEST: usize = 1 << 12;

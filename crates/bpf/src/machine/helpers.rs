@@ -2,11 +2,11 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::machine::Machine;
-use crate::maps::error;
+use crate::machine::maps::error;
+use crate::machine::outside::Outside;
 use crate::memory::Address;
 use crate::names::helper_name;
 use crate::object::MapId;
-use crate::outside::Outside;
 
 /// The helpers that the machine does itself.
 pub(crate) const BUILT_IN: [u32; 34] = [

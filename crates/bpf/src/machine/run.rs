@@ -2,10 +2,10 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::instruction::{COMPARE, Code, EXCHANGE, Instruction};
+use crate::machine::outside::Outside;
 use crate::machine::{FRAME, Machine};
 use crate::memory::Address;
 use crate::object::FunctionId;
-use crate::outside::Outside;
 use std::sync::Arc;
 
 /// How often all loops with `may_goto` of a run may go round.
