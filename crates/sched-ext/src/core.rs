@@ -103,6 +103,8 @@ pub struct Core {
     pub own: BTreeMap<u64, Queue>,
     pub idle: Idle,
     pub tracks_idle: bool,
+    /// Whether a program may look at the masks of idle CPUs.
+    shows_idle: bool,
     /// The CPU on which code runs.
     pub this: CpuId,
     pub asked: Asked,
@@ -156,6 +158,7 @@ impl Core {
             idle: Idle::new(&flat),
             tracks_idle: loaded.program(Op::UpdateIdle).is_none()
                 || loaded.flags() & OPS_KEEP_BUILTIN_IDLE != 0,
+            shows_idle: loaded.object().functions().iter().any(|of| of.name.contains("_get_idle_")),
             this: CpuId(0),
             asked: Asked::Otherwise,
             most_decided: loaded.most_decided(),
@@ -546,8 +549,11 @@ impl Core {
         self.insert(machine, cx, task, queue, flags)
     }
 
-    /// Shows programs which CPUs idle.
+    /// Shows programs which CPUs idle, if they look.
     pub fn show_idle(&self, machine: &mut Machine) -> Answer {
+        if !self.shows_idle {
+            return Ok(());
+        }
         let masks = self.idle.masks().map(Mask::to_bytes);
         self.idle_masks
             .iter()

@@ -48,7 +48,14 @@ fn a_scheduler_that_gives_what_it_owes_holds_all_checks() {
     let place = tempfile::tempdir().expect("a folder");
     let (at, source) = (place.path(), canaries().join("canary.bpf.c"));
     let policy = format!("scx:{}", source.display());
-    let (code, said, wrong) = conform(&[&policy, "-o", &at.display().to_string()]);
+    let twice = || conform(&[&policy, "-o", &at.display().to_string()]);
+    let (mut code, mut said, mut wrong) = twice();
+    // Two boots in which a CPU was switched differed once, cause unknown (docs/SCHED_EXT.md):
+    // `conform` says so and decides nothing. That may happen once here.
+    if code == Some(6) && wrong.contains("on 2 CPUs did not repeat itself") {
+        eprintln!("{wrong}");
+        (code, said, wrong) = twice();
+    }
     assert_eq!(code, Some(0), "{said}{wrong}");
     assert!(said.contains("0 do not") && said.contains("two boots"), "{said}");
     let text = std::fs::read_to_string(at.join("conform.json")).expect("a document");
