@@ -1,7 +1,7 @@
 //! Papers measured again: the verdict on each claim, and the figures.
 
 use super::findings;
-use super::tables::escape;
+use super::tables::{escape, open};
 use results::figure::{Figure, Order, Point};
 use results::findings::Decision;
 use results::{Row, Verdict, quantity};
@@ -20,7 +20,9 @@ pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
         let _ = write!(html, "<span class={}>{count} checks {verdict}</span> ", class(verdict));
     }
     html += "A check is a comparison that a claim comes down to; it holds if the 95 % interval of \
-             its margin does.</p>\n<div class=scroll><table class=sortable id=verdicts><thead><tr>";
+             its margin does.</p>\n";
+    html += &open("class=sortable id=verdicts", "Checks of claims");
+    html += "<thead><tr>";
     for title in ["paper", "claim", "says", "check", "regime", "in print"] {
         let _ = write!(html, "<th scope=col>{title}");
     }
@@ -132,10 +134,14 @@ fn data(figure: &Figure) -> String {
         escape(&figure.id)
     );
     html += &percent_encoded(&figure.csv());
-    html += "\">as CSV</a><div class=scroll><table><thead><tr><th>curve<th>";
+    html += "\">as CSV</a>";
+    html += &open("class=data", &format!("Data of {}", figure.id));
+    html += "<thead><tr><th scope=col>curve<th scope=col>";
     html += &escape(&figure.x.label);
-    html += "<th class=number>mean<th class=number>low<th class=number>high<th \
-             class=number>printed</thead><tbody>\n";
+    for title in ["mean", "low", "high", "printed"] {
+        html += &format!("<th scope=col class=number>{title}");
+    }
+    html += "</thead><tbody>\n";
     for curve in &figure.curves {
         for Point { x, value, low, high, printed } in &curve.points {
             let _ = write!(html, "<tr><td>{}<td>{x}", escape(&curve.name));

@@ -90,11 +90,11 @@ impl Timelines {
         let mut tasks = Tasks::default();
         let mut timelines: Vec<Timeline> = Vec::new();
         let mut chosen = window;
-        for (path, _) in traces {
+        for (path, header) in traces {
             let source = TraceSource::open(path)?;
             let run = Run::read(&source)?;
             let chosen = *chosen.get_or_insert_with(|| run.middle(intervals));
-            timelines.push(run.timeline(&source.header, chosen, intervals, cells, &mut tasks));
+            timelines.push(run.timeline(header, chosen, intervals, cells, &mut tasks));
         }
         let longest = timelines.iter().map(|timeline| timeline.end).max();
         match (window, longest) {
