@@ -124,7 +124,12 @@ fn order(order: &Order) -> String {
             + "\n"
     };
     let rows: String = levels.into_iter().map(row).collect();
-    format!("<p>{}, slice by slice</p><pre>{}</pre>", escape(&order.queue), escape(&rows))
+    let queue = escape(&order.queue);
+    format!(
+        "<p>{queue}, slice by slice</p><pre tabindex=0 role=region aria-label=\"order of \
+         {queue}\">{}</pre>",
+        escape(&rows)
+    )
 }
 
 fn data(figure: &Figure) -> String {
@@ -174,7 +179,8 @@ mod tests {
         let levels = ["A", "A", "B", "A"].map(String::from).to_vec();
         assert_eq!(
             order(&Order { queue: "ruler".to_string(), levels }),
-            "<p>ruler, slice by slice</p><pre>AA·A\n··B·\n</pre>"
+            "<p>ruler, slice by slice</p><pre tabindex=0 role=region aria-label=\"order of \
+             ruler\">AA·A\n··B·\n</pre>"
         );
     }
 
