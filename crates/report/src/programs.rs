@@ -113,7 +113,8 @@ fn summary(results: &Results) -> String {
 /// The parts with this verdict, each with its largest difference, the largest first.
 fn named(rows: &[&Row], verdict: Verdict) -> String {
     let mut largest: BTreeMap<&str, &Row> = BTreeMap::new();
-    let share = |row: &Row| row.effect.map_or(f64::INFINITY, f64::abs);
+    // A part whose baseline is near zero has no share, and comes last.
+    let share = |row: &Row| row.effect.map_or(-1.0, f64::abs);
     for row in rows.iter().filter(|row| row.verdict == Some(verdict)) {
         let Some((_, subject)) = part(row) else { continue };
         let known = largest.entry(subject).or_insert(row);

@@ -36,9 +36,9 @@ fn of_replay(results: &Results, replay: &Replayed) -> String {
         .filter_map(|one| Some((one, one.error?)))
         .collect();
     let mut html = format!(
-        "<p>The recording of {} was first replayed unchanged, {} under {} on its {}, and held \
-         against what was recorded. By how far nine of ten replays are off at most is the error \
-         below. A difference that is smaller than the error is not decided.</p>\n<ul>",
+        "<p>The recording of {} was first replayed unchanged, {} under {} on its {}, and compared \
+         with what was recorded. Nine of ten replays are off by at most the error below. A \
+         difference that is smaller than the error is not decided.</p>\n<ul>",
         escape(&replay.workload),
         if replay.runs == 1 { "once".to_string() } else { format!("{} times", replay.runs) },
         escape(&replay.policy),
