@@ -205,10 +205,10 @@ fn pictures(panels: &[&&Panel<'_>], places: &Places<'_>, room: &mut usize) -> St
             Better::Neither => "",
         };
         let against = panel.rows[0].baseline.as_deref().unwrap_or_default();
-        let _ = write!(
+        let _ = writeln!(
             html,
             "<table class=effects><caption>{}{wish}</caption><thead><tr><th scope=col>against \
-             {}<th scope=col class=axis>{}<th scope=col class=number>difference</thead><tbody>\n",
+             {}<th scope=col class=axis>{}<th scope=col class=number>difference</thead><tbody>",
             caption(panel, places),
             escape(against),
             scale.axis()
