@@ -39,6 +39,7 @@ use crate::results_directory::{Distribution, ResultsDirectory, distributions};
 use formats::trace_source::TraceSource;
 use plan::{Asked, Plan};
 use program::{Error, progress, write_whole};
+use results::fidelity::Replays;
 use results::{Answer, Input, Results, Row};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -324,6 +325,11 @@ fn write(
     let mut distributions: Vec<_> = programs.iter().flat_map(recorded_distributions).collect();
     distributions.extend(sections.iter().flat_map(|section| section.distributions.iter().cloned()));
     directory.write(results, distributions)?;
+    let replayed: Vec<_> =
+        sections.iter().filter_map(|one| one.replayed(&programs[one.program])).collect();
+    if !replayed.is_empty() {
+        Replays::new(replayed).write(directory.path())?;
+    }
     for program in programs {
         if let Program::Replay(replay) = program {
             directory.write_recording(&TraceSource::of_recording(

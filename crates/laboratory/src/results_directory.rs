@@ -7,6 +7,7 @@
 //! | `distributions.json` | latencies, CPU bursts and pauses: percentiles, histogram |
 //! | `figures.json`, `P-FIG01.csv`, … | the figures of a paper: ours beside the printed numbers |
 //! | `critical-paths.json` | the critical paths of a recording, piece by piece |
+//! | `fidelity.json` | how far replays were from their recordings |
 //! | `findings.json` | the findings of papers beyond their claims |
 //! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case: schedlab, Perfetto |
 //! | `report.html` | the report |
@@ -24,6 +25,7 @@ use program::{Error, plain, prepare_directory, write_whole};
 use rayon::prelude::*;
 use results::Results;
 use results::critical_path::CRITICAL_PATHS;
+use results::fidelity::FIDELITY;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ impl ResultsDirectory {
         let lock = lock(dir)?;
         write_whole(&dir.join(UNFINISHED), (Results::new(vec![]).command + "\n").as_bytes())?;
         // Files of an earlier command would be taken for those of this one.
-        let files = [FIGURES, FINDINGS, CRITICAL_PATHS].map(|file| dir.join(file));
+        let files = [FIGURES, FINDINGS, CRITICAL_PATHS, FIDELITY].map(|file| dir.join(file));
         let folders = ["traces", SCHEDULERS].map(|folder| dir.join(folder));
         let files = files.into_iter().map(|file| (fs::remove_file(&file), file));
         let folders = folders.into_iter().map(|folder| (fs::remove_dir_all(&folder), folder));

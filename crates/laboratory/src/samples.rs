@@ -1,6 +1,7 @@
 //! Summarises rows of single runs: location with interval, normalised ratios, and the comparisons
 //! to decide.
 
+use results::fidelity::ReplayError;
 use results::{Better, Metric, Point, Row, SubjectKind, World, is_headline};
 use statistics::{
     Comparison, Estimate, Margin, Replay, decide, error_of_replay, median, median_interval,
@@ -69,6 +70,19 @@ impl Fidelity {
             None => Replay::Unknown,
             Some(error) if self.recorded == 0.0 => Replay::Fixed(error),
             Some(error) => Replay::Share(error),
+        }
+    }
+
+    /// The same in a few numbers.
+    pub fn summary(&self) -> ReplayError {
+        let error = if let Replay::Share(error) = self.error() { Some(error) } else { None };
+        let least = self.errors().into_iter().reduce(f64::min);
+        ReplayError {
+            metric: self.metric,
+            recorded: self.recorded,
+            replayed: median(&mut self.replayed.clone()),
+            least: least.filter(|_| error.is_some()),
+            error,
         }
     }
 }

@@ -6,9 +6,10 @@ use super::starving::Starving;
 use super::unfinished::Unfinished;
 use crate::results_directory::Distribution;
 use program::Error;
-use results::Row;
+use results::fidelity::Replayed;
+use results::{Row, World};
 use statistics::Comparison;
-use worlds::Trial;
+use worlds::{Program, Trial};
 
 /// The results of a workload in a world.
 pub struct Section<'p> {
@@ -67,5 +68,22 @@ impl Section<'_> {
             is_repeatable: true,
             end: Ok(()),
         }
+    }
+
+    /// How far the replays of `program` were from its recording; none if it is not a recording.
+    pub fn replayed(&self, program: &Program) -> Option<Replayed> {
+        let (Program::Replay(replay), Some(policy)) = (program, &self.baseline) else {
+            return None;
+        };
+        let whole = || self.fidelity.iter().filter(|of| of.subject.is_none());
+        let runs = whole().map(|of| of.replayed.len()).max()?;
+        Some(Replayed {
+            workload: program.name(),
+            world: self.rows.first().map_or(World::Sim, |row| row.world.clone()),
+            policy: policy.clone(),
+            cpus: replay.recorded.recording.cpus,
+            runs: runs as u32,
+            errors: whole().map(Fidelity::summary).collect(),
+        })
     }
 }

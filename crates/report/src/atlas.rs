@@ -64,6 +64,33 @@ pub fn charts(rows: &[Row]) -> Vec<Chart> {
 }
 
 impl Chart {
+    /// Which structure is the cheapest, in a sentence.
+    pub fn sentence(&self) -> String {
+        let at = |curve: &&Curve| curve.value.first().copied().flatten().unwrap_or(f64::INFINITY);
+        let cheapest = self.structures.iter().min_by(|a, b| at(a).total_cmp(&at(b)));
+        let (first, tasks) = match (self.crossovers.first(), cheapest, self.tasks.first()) {
+            (Some(crossover), _, Some(tasks)) => (&crossover.from, tasks),
+            (None, Some(curve), Some(tasks)) => (&curve.name, tasks),
+            _ => return "No structure was measured.".to_string(),
+        };
+        let doubt = |certain: bool| if certain { "" } else { " (doubtful: the intervals overlap)" };
+        let then: String = self
+            .crossovers
+            .iter()
+            .map(|one| {
+                format!("; from about {:.0} on, `{}`{}", one.tasks, one.to, doubt(one.certain))
+            })
+            .collect();
+        let conditions = match self.conditions.as_str() {
+            "" => String::new(),
+            conditions => format!(" ({conditions})"),
+        };
+        format!(
+            "At {tasks} tasks `{first}` is the cheapest in {}{conditions}{then}.",
+            self.metric.replace('_', " ")
+        )
+    }
+
     fn new(metric: Metric, conditions: String, rows: &[&Row]) -> Chart {
         let numbers: Vec<u32> = rows
             .iter()

@@ -4,11 +4,12 @@ use formats::trace_file::{Header, Reader};
 use laboratory::results_directory::{
     Distribution, Distributions, FIGURES, FINDINGS, UNFINISHED, traces_in,
 };
-use program::Error;
+use program::{Error, plain};
 use results::critical_path::{CRITICAL_PATHS, CriticalPath, CriticalPaths};
+use results::fidelity::{FIDELITY, Replayed, Replays};
 use results::figure::{Figure, Figures};
 use results::findings::{AllFindings, Findings};
-use results::{Results, Stamp, stamped};
+use results::{Results, Row, Stamp, stamped};
 use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ pub struct Contents {
     pub figures: Vec<Figure>,
     /// Critical paths of a recording, if any were written.
     pub paths: Vec<CriticalPath>,
+    /// How far replays were from their recordings, if there are any.
+    pub replays: Vec<Replayed>,
     /// The findings of papers, if any were measured.
     pub findings: Findings,
     /// Traces with their headers: recordings first, then in the order of the rows.
@@ -56,11 +59,15 @@ impl Contents {
             read_optional(dir, "distributions.json", &stamp, &results)?;
         let figures: Option<Figures> = read_optional(dir, FIGURES, &stamp, &results)?;
         let paths: Option<CriticalPaths> = read_optional(dir, CRITICAL_PATHS, &stamp, &results)?;
+        let replays: Option<Replays> = read_optional(dir, FIDELITY, &stamp, &results)?;
         let findings: Option<AllFindings> = read_optional(dir, FINDINGS, &stamp, &results)?;
         let mut traces = Vec::new();
         for path in traces_in(dir) {
-            let header = Reader::open(&path)?.header().clone();
+            let mut header = Reader::open(&path)?.header().clone();
             same_version(&path, &header.version, &stamp.version, &results)?;
+            if let Some(candidate) = candidate_of(&path, &header, &results) {
+                header.candidate = candidate;
+            }
             traces.push((path, header));
         }
         let place = |header: &Header| {
@@ -74,11 +81,27 @@ impl Contents {
             results,
             distributions: distributions.map(|file| file.distributions).unwrap_or_default(),
             paths: paths.map(|file| file.paths).unwrap_or_default(),
+            replays: replays.map(|file| file.replays).unwrap_or_default(),
             figures: figures.map(|file| file.figures).unwrap_or_default(),
             findings: findings.map(|file| file.findings).unwrap_or_default(),
             traces,
         })
     }
+}
+
+/// The candidate whose trace lies at `path`. A header has the policy alone; what a candidate does to
+/// it, such as a setting, is in the file's name.
+fn candidate_of(path: &Path, header: &Header, results: &Results) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    let is_of = |row: &&Row| {
+        let (workload, world) = (row.workload.clone(), row.world.to_string());
+        [vec![], vec![workload.clone()], vec![world.clone()], vec![workload, world]]
+            .into_iter()
+            .map(|before| [before, vec![row.candidate.clone()]].concat().join("-"))
+            .any(|own| name == format!("{}-{}cpu", plain(&own), row.cpus))
+    };
+    let row = results.rows.iter().filter(|row| row.cpus == header.cpus).find(is_of)?;
+    Some(row.candidate.clone())
 }
 
 /// Reads a JSON file with a schema version.

@@ -61,6 +61,7 @@ function drawFigures(figures) {
       hooks: { draw: [marks(figure)] }, legend: { live: true },
     }, data, place);
     drawn.root.querySelectorAll(".u-series").forEach((row, index) => series[index]?.class && row.classList.add(series[index].class));
+    named(drawn, `${figure.y.label} by ${figure.x.label}: ${figure.curves.map((curve) => curve.name).join(", ")}`);
     return drawn;
   }
 

@@ -1,7 +1,7 @@
 //! The section on papers: how their claims stand, surprises and advice; then what the originals
 //! missed, the worlds side by side, and decisions on the text.
 
-use super::tables::escape;
+use super::tables::{escape, open, prose};
 use results::Row;
 use results::findings::{Decision, Findings};
 use results::standing::{Claim, Score, World, checks_of, scores, sentence};
@@ -13,16 +13,17 @@ pub fn summary(rows: &[Row], findings: &Findings) -> String {
     if claims.is_empty() {
         return String::new();
     }
-    let mut html = String::from(
-        "<section id=summary><h2>In short</h2>\n<table id=standing><thead><tr><th>paper",
-    );
-    html.extend(Score::titles().iter().map(|title| format!("<th class=number>{title}")));
+    let mut html = String::from("<section id=summary><h2>In short</h2>\n");
+    html += &open("id=standing", "How claims stand, by paper");
+    html += "<thead><tr><th scope=col>paper";
+    let title = |title: &String| format!("<th scope=col class=number>{title}");
+    html.extend(Score::titles().iter().map(title));
     html += "</thead><tbody>\n";
     for score in scores(&claims) {
         let _ = write!(html, "<tr><th scope=row>{}", escape(&score.paper));
         html.extend(score.numbers().iter().map(|count| format!("<td class=number>{count}")));
     }
-    html += "</tbody></table>\n";
+    html += "</tbody></table></div>\n";
     let surprising: Vec<_> = findings.missed.iter().filter(|one| one.surprising).collect();
     if !surprising.is_empty() {
         html += "<h3>What surprised</h3>\n<ul>";
@@ -32,8 +33,10 @@ pub fn summary(rows: &[Row], findings: &Findings) -> String {
         html += "</ul>\n";
     }
     if !findings.advice.is_empty() {
-        html += "<h3>Which ready queue and which policy for what</h3>\n<div class=scroll><table \
-                 id=advice><thead><tr><th>need<th>take<th>because</thead><tbody>\n";
+        html += "<h3>Which ready queue and which policy for what</h3>\n";
+        html += &open("id=advice", "Which ready queue and which policy for what");
+        html += "<thead><tr><th scope=col>need<th scope=col>take<th \
+                 scope=col>because</thead><tbody>\n";
         for one in &findings.advice {
             let _ = writeln!(
                 html,
@@ -79,10 +82,9 @@ fn worlds(claims: &[Claim]) -> String {
     if several.is_empty() {
         return String::new();
     }
-    let mut html = String::from(
-        "<section id=worlds><h2>Worlds side by side</h2>\n<div class=scroll><table \
-         class=sortable><thead><tr><th scope=col>claim<th scope=col>says",
-    );
+    let mut html = String::from("<section id=worlds><h2>Worlds side by side</h2>\n");
+    html += &open("class=sortable", "Claims in several worlds");
+    html += "<thead><tr><th scope=col>claim<th scope=col>says";
     html.extend(World::ALL.iter().map(|world| format!("<th scope=col>{world}")));
     html += "<th scope=col>agree</thead><tbody>\n";
     for claim in several {
@@ -112,10 +114,11 @@ pub fn decisions(decisions: &[Decision]) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<section id=decisions><h2>What the texts leave open, and how it was decided</h2>\n<div \
-         class=scroll><table class=sortable><thead><tr><th scope=col>id<th scope=col>decision<th \
-         scope=col>touches</thead><tbody>\n",
+        "<section id=decisions><h2>What the texts leave open, and how it was decided</h2>\n",
     );
+    html += &open("class=sortable", "Decisions on the texts");
+    html += "<thead><tr><th scope=col>id<th scope=col>decision<th \
+             scope=col>touches</thead><tbody>\n";
     for Decision { id, says, claims } in decisions {
         let _ = writeln!(
             html,
@@ -136,14 +139,6 @@ pub fn links(claim: &str, decisions: &[Decision]) -> String {
     touching
         .map(|decision| format!(" <small><a href=\"#{0}\">{0}</a></small>", escape(&decision.id)))
         .collect()
-}
-
-/// Text with `code` marked as in Markdown.
-fn prose(text: &str) -> String {
-    let part = |(index, part): (usize, &str)| {
-        if index % 2 == 1 { format!("<code>{part}</code>") } else { part.to_string() }
-    };
-    escape(text).split('`').enumerate().map(part).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! scheduler's path, and as bars, all on one scale.
 
 use super::scheduler_path;
-use super::tables::escape;
+use super::tables::{escape, open};
 use results::{CALLBACKS, Metric, Results, Row, SubjectKind};
 use std::fmt::Write;
 
@@ -41,15 +41,14 @@ pub fn section(results: &Results) -> String {
         if most == 0.0 {
             continue;
         }
+        let name = format!("{}, {}, {}", of.workload, of.world, of.candidate);
         let _ = write!(
             html,
-            "<h3>{}, {}, {}: {all:.1}</h3>\n{}{}<details><summary>As bars</summary><table \
-             class=bars>",
-            escape(&of.workload),
-            escape(&of.world.to_string()),
-            escape(&of.candidate),
+            "<h3>{}: {all:.1}</h3>\n{}{}<details><summary>As bars</summary>{}",
+            escape(&name),
             sides(&results.rows, of, all),
-            scheduler_path::picture(parts, largest)
+            scheduler_path::picture(parts, largest),
+            open("class=bars", &format!("Instructions by function of {name}"))
         );
         for (name, count) in parts.iter().take(MOST) {
             html += &bar(name, *count, most, all);
@@ -58,8 +57,8 @@ pub fn section(results: &Results) -> String {
         if let Some(others) = parts.len().checked_sub(MOST).filter(|others| *others > 0) {
             html += &bar(&format!("{others} others"), rest, most, all);
         }
-        html += "</table></details>\n";
-        html += &callbacks(&results.rows, of);
+        html += "</table></div></details>\n";
+        html += &callbacks(&results.rows, of, &name);
     }
     html + "</section>\n"
 }
@@ -91,7 +90,7 @@ fn sides(rows: &[Row], of: &Row, all: f64) -> String {
 }
 
 /// What each callback of a scheduler takes; empty if it has none.
-fn callbacks(rows: &[Row], of: &Row) -> String {
+fn callbacks(rows: &[Row], of: &Row, run: &str) -> String {
     let value = |callback: &str, metric| {
         rows.iter().find(|row| {
             row.metric == metric
@@ -108,9 +107,10 @@ fn callbacks(rows: &[Row], of: &Row) -> String {
     }
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
     let mut html = String::from(
-        "<details><summary>Callbacks: instructions of a call, with all that it calls</summary><div \
-         class=scroll><table><thead><tr><th scope=col>callback",
+        "<details><summary>Callbacks: instructions of a call, with all that it calls</summary>",
     );
+    html += &open("class=callbacks", &format!("Callbacks of {run}"));
+    html += "<thead><tr><th scope=col>callback";
     CALLBACKS.iter().for_each(|(_, head)| html += &format!("<th scope=col>{head}"));
     html += "</thead>\n";
     for (name, _) in names {

@@ -8,15 +8,19 @@ mod atlas;
 mod contents;
 mod critical_path;
 mod curves;
+mod effects;
 mod findings;
 mod functions;
+mod lead;
 mod objects;
 mod page;
 pub mod papers;
+mod place;
 mod programs;
 mod scheduler_path;
 mod tables;
 mod timeline;
+mod trust;
 
 pub use timeline::Window;
 

@@ -1,6 +1,6 @@
 //! The wake graph by object: wakers on the left, objects in the middle, the woken on the right.
 
-use super::tables::escape;
+use super::tables::{escape, open};
 use results::{Coordinate, Metric, Results, Row, SubjectKind, quantity};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,7 +29,8 @@ pub fn section(results: &Results) -> String {
         html += &drawn(&edges);
     }
     if !waits.is_empty() {
-        html += "<h3>Sleeps by object</h3>\n<table class=bars>";
+        html += "<h3>Sleeps by object</h3>\n";
+        html += &open("class=bars", "Sleeps by object");
         let most = waits.iter().map(|(_, slept)| *slept).fold(1.0, f64::max);
         for (object, slept) in waits {
             let _ = writeln!(
@@ -40,7 +41,7 @@ pub fn section(results: &Results) -> String {
                 quantity(slept, "ns")
             );
         }
-        html += "</table>\n";
+        html += "</table></div>\n";
     }
     html + "</section>\n"
 }
@@ -111,7 +112,8 @@ fn drawn(edges: &[Edge]) -> String {
         }
     }
     let mut svg = format!(
-        "<div class=scroll><svg class=graph viewBox=\"0 0 {WIDTH} {}\" role=img aria-label=\"wake \
+        "<div class=scroll tabindex=0 role=region aria-label=\"Wakeups through \
+         objects\"><svg class=graph viewBox=\"0 0 {WIDTH} {}\" role=img aria-label=\"wake \
          graph by object\">",
         rows * HEIGHT
     );

@@ -4,7 +4,7 @@ use super::atlas::{self, Chart};
 use super::curves::Curve;
 use super::tables::{self, escape};
 use super::timeline::Timelines;
-use super::{critical_path, findings, functions, objects, papers};
+use super::{critical_path, effects, findings, functions, lead, objects, papers, trust};
 use crate::contents::Contents;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -62,39 +62,19 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     let _ = write!(
         html,
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport \
-         content=\"width=device-width\">\n<meta http-equiv=Content-Security-Policy \
+         content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=Content-Security-Policy \
          content=\"default-src 'none'; style-src 'unsafe-inline'; script-src {library} {own_hash}; \
          img-src data:\">\n<link rel=icon href=\"data:,\">\n<title>{0} – \
-         schedlab</title>\n<style>{UPLOT_STYLE}\n{STYLE}</style>\n<body>\n<header><h1>{0}</h1>\n\
-         <p>schedlab {1}</p></header>\n<main>\n",
+         schedlab</title>\n<style>{UPLOT_STYLE}\n{STYLE}</style>\n<body>\n<a class=skip \
+         href=#main>Skip to the content</a>\n<header><h1>{0}</h1>\n<p>schedlab \
+         {1}</p></header>\n",
         escape(title),
         escape(&results.version)
     );
-    html += &answer(results);
-    html += &findings::summary(&results.rows, &contents.findings);
-    html += &claims;
-    html += &papers::figures(&contents.figures);
-    html += &findings::decisions(&contents.findings.decision);
-    html += &comparison(results);
-    html += &super::programs::section(results);
-    html += &functions::section(results);
-    html += &critical_path::section(&contents.paths);
-    html += &objects::section(results);
-    if !data.curves.is_empty() {
-        html += DISTRIBUTIONS;
-    }
-    if !data.charts.is_empty() {
-        html += ATLAS;
-    }
-    if !timelines.timelines.is_empty() {
-        html += TIMELINE;
-    }
-    let rows: Vec<&Row> =
-        results.rows.iter().filter(|row| claims.is_empty() || row.verdict.is_none()).collect();
-    if tables::cases(results).is_empty() && !rows.is_empty() {
-        let _ = write!(html, "<section><h2>All rows</h2>\n{}</section>\n", tables::long(rows));
-    }
-    html += &provenance(results);
+    let body = sections(contents, &data, &claims);
+    html += &navigation(&body);
+    html += "<main id=main tabindex=-1>\n";
+    html += &body;
     // Inside a script element only an end tag ends the data.
     let _ = write!(
         html,
@@ -105,18 +85,53 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
     Ok(html)
 }
 
+/// All sections, the answer first.
+fn sections(contents: &Contents, data: &Data<'_>, claims: &str) -> String {
+    let results = &contents.results;
+    let mut html = lead::section(results, &data.charts);
+    html += &trust::section(results, &contents.replays);
+    html += &findings::summary(&results.rows, &contents.findings);
+    html += claims;
+    html += &papers::figures(&contents.figures);
+    html += &findings::decisions(&contents.findings.decision);
+    html += &effects::section(results);
+    html += &super::programs::section(results);
+    html += &comparison(results);
+    if !data.curves.is_empty() {
+        html += DISTRIBUTIONS;
+    }
+    if !data.charts.is_empty() {
+        html += ATLAS;
+    }
+    if !data.timelines.timelines.is_empty() {
+        html += TIMELINE;
+    }
+    html += &functions::section(results);
+    html += &critical_path::section(&contents.paths);
+    html += &objects::section(results);
+    let rows: Vec<&Row> =
+        results.rows.iter().filter(|row| claims.is_empty() || row.verdict.is_none()).collect();
+    if tables::cases(results).is_empty() && !rows.is_empty() {
+        let table = tables::long(rows);
+        let _ = write!(html, "<section id=all><h2>All rows</h2>\n{table}</section>\n");
+    }
+    html + &provenance(results)
+}
+
+/// Links to the sections of `body`, by their headings.
+fn navigation(body: &str) -> String {
+    let link = |part: &str| {
+        let (id, rest) = part.split_once('>')?;
+        let title = rest.strip_prefix("<h2>")?.split_once("</h2>")?.0;
+        Some(format!("<li><a href=\"#{id}\">{title}</a>\n"))
+    };
+    let links: String = body.split("<section id=").skip(1).filter_map(link).collect();
+    format!("<nav aria-label=Sections><ul>\n{links}</ul></nav>\n")
+}
+
 /// A script as the only ones that a browser runs in the page are named: by the hash of its text.
 fn hash(script: &str) -> String {
     format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(script)))
-}
-
-/// The first section: the answer, with its first line as the heading.
-fn answer(results: &Results) -> String {
-    let Some(answer) = &results.answer else { return String::new() };
-    let mut lines = answer.lines();
-    let first = lines.next().unwrap_or_default();
-    let rest: String = lines.map(|line| format!("<br>{}\n", escape(line))).collect();
-    format!("<section id=answer><h2>Answer</h2>\n<p><b>{}</b>\n{rest}</section>\n", escape(first))
 }
 
 fn comparison(results: &Results) -> String {
@@ -125,7 +140,7 @@ fn comparison(results: &Results) -> String {
         return String::new();
     }
     format!(
-        "<section><h2>Comparison</h2>\n<p class=legend><span class=better>better</span> <span \
+        "<section id=all-policies><h2>All policies side by side</h2>\n<p class=legend><span class=better>better</span> <span \
          class=worse>worse</span>, by how much on average <span class=equivalent>= \
          equivalent</span> <span class=undecided>~ undecided</span>: hold the pointer over a \
          number for its interval and the reason. Each against the baseline, which has no mark. A \
@@ -140,27 +155,38 @@ const DISTRIBUTIONS: &str = "<section id=distributions><h2>Distributions</h2>\n<
      class=plot id=curves></div>\n<p class=note id=curves-note></p></section>\n";
 
 const ATLAS: &str = "<section id=atlas><h2>Cost by number of tasks</h2>\n<p \
-                     class=controls><label><select id=charts-which></select></label></p>\n<div \
+                     class=controls><label>cost <select id=charts-which></select></label></p>\n<div \
                      class=plot id=charts></div>\n<ul class=note id=charts-note></ul></section>\n";
 
 const TIMELINE: &str = "<section id=timeline><h2>Who ran where</h2>\n<p class=controls><label>on <select \
      id=timeline-cpus></select></label> <label>from <input id=timeline-from size=10></label> \
      <label>to <input id=timeline-to size=10></label> <button id=timeline-show \
-     type=button>Show</button> <button id=timeline-in type=button title=\"zoom in\">+</button> \
-     <button id=timeline-out type=button title=\"zoom out\">−</button> <button id=timeline-left \
-     type=button title=\"earlier\">←</button> <button id=timeline-right type=button \
-     title=\"later\">→</button> <button id=timeline-exact type=button>Exact window</button> \
-     <button id=timeline-all type=button>Whole run</button> <span id=timeline-error \
-     role=alert></span></p>\n<p class=note id=timeline-note></p>\n<p id=timeline-what \
-     aria-live=polite>&nbsp;</p>\n<div id=timelines></div>\n<p class=note>Drag over a time to \
-     zoom in, double-click for the whole run. A task is highlighted while the pointer is over it \
-     or its name here has the focus:</p>\n<ul id=timeline-tasks></ul></section>\n";
+     type=button>Show</button> <button id=timeline-in type=button aria-label=\"Zoom \
+     in\">+</button> <button id=timeline-out type=button aria-label=\"Zoom out\">−</button> \
+     <button id=timeline-left type=button aria-label=Earlier>←</button> <button \
+     id=timeline-right type=button aria-label=Later>→</button> <button id=timeline-exact \
+     type=button>Exact window</button> <button id=timeline-all type=button>Whole run</button> \
+     <span id=timeline-error role=alert></span></p>\n<p class=controls><label>task <input \
+     id=timeline-search type=search size=14 placeholder=\"name or id\"></label> <button \
+     id=timeline-previous type=button>Previous run</button> <button id=timeline-next \
+     type=button>Next run</button> <span id=timeline-found role=status></span></p>\n<p \
+     class=note id=timeline-note></p>\n<p id=timeline-what aria-live=polite>&nbsp;</p>\n<div \
+     id=timelines tabindex=0 role=application aria-label=\"Timelines of all runs\" \
+     aria-describedby=timeline-keys></div>\n<p class=note id=timeline-keys>Drag over a time to \
+     zoom in, double-click for the whole run. With the timelines in focus: <kbd>←</kbd> \
+     <kbd>→</kbd> move, <kbd>+</kbd> <kbd>−</kbd> zoom, <kbd>Home</kbd> the whole run, \
+     <kbd>N</kbd> <kbd>P</kbd> the next and the previous run of the task that is found, \
+     <kbd>Esc</kbd> no task.</p>\n<h3>The same moment under every policy</h3>\n<div \
+     id=timeline-moment class=scroll tabindex=0 role=region aria-label=\"What runs at one moment \
+     under every policy\"></div>\n<h3>Tasks</h3>\n<p class=note>A task is highlighted while the \
+     pointer is over it or its name has the focus; a press keeps it.</p>\n<ul \
+     id=timeline-tasks></ul></section>\n";
 
 fn provenance(results: &Results) -> String {
     format!(
-        "<section><h2>Where this comes \
-         from</h2>\n<dl><dt>{}<dd><code>{}</code><dt>Version<dd>schedlab {}, schema \
-         {}<dt>Machine<dd>{}, Linux {}{}{}</dl></section>\n",
+        "<section id=provenance><h2>Where this comes from</h2>\n<details><summary>Command, \
+         version, machine, inputs</summary><dl><dt>{}<dd><code>{}</code><dt>Version<dd>schedlab \
+         {}, schema {}<dt>Machine<dd>{}, Linux {}{}{}</dl></details></section>\n",
         if results.reproduce.is_some() {
             "Reproduce"
         } else {

@@ -1,7 +1,7 @@
 //! Papers measured again: the verdict on each claim, and the figures.
 
 use super::findings;
-use super::tables::escape;
+use super::tables::{escape, open};
 use results::figure::{Figure, Order, Point};
 use results::findings::Decision;
 use results::{Row, Verdict, quantity};
@@ -20,7 +20,9 @@ pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
         let _ = write!(html, "<span class={}>{count} checks {verdict}</span> ", class(verdict));
     }
     html += "A check is a comparison that a claim comes down to; it holds if the 95 % interval of \
-             its margin does.</p>\n<div class=scroll><table class=sortable id=verdicts><thead><tr>";
+             its margin does.</p>\n";
+    html += &open("class=sortable id=verdicts", "Checks of claims");
+    html += "<thead><tr>";
     for title in ["paper", "claim", "says", "check", "regime", "in print"] {
         let _ = write!(html, "<th scope=col>{title}");
     }
@@ -122,7 +124,12 @@ fn order(order: &Order) -> String {
             + "\n"
     };
     let rows: String = levels.into_iter().map(row).collect();
-    format!("<p>{}, slice by slice</p><pre>{}</pre>", escape(&order.queue), escape(&rows))
+    let queue = escape(&order.queue);
+    format!(
+        "<p>{queue}, slice by slice</p><pre tabindex=0 role=region aria-label=\"order of \
+         {queue}\">{}</pre>",
+        escape(&rows)
+    )
 }
 
 fn data(figure: &Figure) -> String {
@@ -132,10 +139,14 @@ fn data(figure: &Figure) -> String {
         escape(&figure.id)
     );
     html += &percent_encoded(&figure.csv());
-    html += "\">as CSV</a><div class=scroll><table><thead><tr><th>curve<th>";
+    html += "\">as CSV</a>";
+    html += &open("class=data", &format!("Data of {}", figure.id));
+    html += "<thead><tr><th scope=col>curve<th scope=col>";
     html += &escape(&figure.x.label);
-    html += "<th class=number>mean<th class=number>low<th class=number>high<th \
-             class=number>printed</thead><tbody>\n";
+    for title in ["mean", "low", "high", "printed"] {
+        html += &format!("<th scope=col class=number>{title}");
+    }
+    html += "</thead><tbody>\n";
     for curve in &figure.curves {
         for Point { x, value, low, high, printed } in &curve.points {
             let _ = write!(html, "<tr><td>{}<td>{x}", escape(&curve.name));
@@ -168,7 +179,8 @@ mod tests {
         let levels = ["A", "A", "B", "A"].map(String::from).to_vec();
         assert_eq!(
             order(&Order { queue: "ruler".to_string(), levels }),
-            "<p>ruler, slice by slice</p><pre>AA·A\n··B·\n</pre>"
+            "<p>ruler, slice by slice</p><pre tabindex=0 role=region aria-label=\"order of \
+             ruler\">AA·A\n··B·\n</pre>"
         );
     }
 

@@ -52,7 +52,16 @@ function lines(place, curves, x, options) {
     legend: { live: true },
   }, data, place);
   plot.root.querySelectorAll(".u-series").forEach((row, index) => series[index]?.class && row.classList.add(series[index].class));
+  named(plot, `${options.x}: ${curves.map((curve) => curve.label).join(", ")}`);
   return plot;
+}
+
+/** Gives the picture of a plot a name, and its legend, which is a table for its looks alone, none. */
+function named(plot, text) {
+  const picture = plot.root.querySelector(".u-wrap");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", text);
+  plot.root.querySelector("table.u-legend")?.setAttribute("role", "presentation");
 }
 
 /** A log axis has no zero. */

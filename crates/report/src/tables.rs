@@ -1,5 +1,6 @@
 //! The tables of a report.
 
+use super::place::IDENTITIES;
 use program::visible;
 use results::{Metric, Point, Results, Row, Verdict, World, headline, quantity, signed_difference};
 use schedsim::metrics::CATALOGUE;
@@ -15,6 +16,34 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// Text with `code` marked as in Markdown.
+pub fn prose(text: &str) -> String {
+    let part = |(index, part): (usize, &str)| {
+        if index % 2 == 1 { format!("<code>{part}</code>") } else { part.to_string() }
+    };
+    escape(text).split('`').enumerate().map(part).collect()
+}
+
+/// The beginning of a table in a place of its own, which scrolls where the page is narrow, also by
+/// keyboard. A screen reader gives its caption.
+pub fn open(attributes: &str, caption: &str) -> String {
+    let caption = escape(caption);
+    format!(
+        "<div class=scroll tabindex=0 role=region aria-label=\"{caption}\"><table \
+         {attributes}><caption class=quiet>{caption}</caption>"
+    )
+}
+
+/// A share with its sign, in percent.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent.abs() < 0.05 {
+        return "0 %".to_string();
+    }
+    let digits = usize::from(percent.abs() < 9.95);
+    format!("{percent:+.digits$} %").replace('-', "−")
+}
+
 /// The rows of a comparison: one for each case, with a column for each metric. Empty if there are
 /// none.
 pub fn comparison(results: &Results) -> String {
@@ -23,9 +52,8 @@ pub fn comparison(results: &Results) -> String {
         return String::new();
     }
     let varying = Varying::of(&cases);
-    let mut html = String::from(
-        "<div class=scroll><table class=sortable id=comparison><thead><tr><th scope=col>policy",
-    );
+    let mut html = open("class=sortable id=comparison", "Comparison of all policies");
+    html += "<thead><tr><th scope=col>policy";
     varying.titles().for_each(|title| html += &format!("<th scope=col>{title}"));
     html += "<th scope=col>CPUs";
     let columns: Vec<(Metric, &str)> = columns(results).collect();
@@ -52,9 +80,8 @@ pub fn comparison(results: &Results) -> String {
 pub fn all_metrics(results: &Results) -> String {
     let cases = cases(results);
     let varying = Varying::of(&cases);
-    let mut html = String::from(
-        "<div class=scroll><table class=sortable id=metrics><thead><tr><th scope=col>metric",
-    );
+    let mut html = open("class=sortable id=metrics", "All metrics");
+    html += "<thead><tr><th scope=col>metric";
     for case in &cases {
         let words = std::iter::once(case.candidate.to_string())
             .chain(varying.cells(case).into_iter().filter(|cell| !cell.is_empty()));
@@ -154,22 +181,7 @@ impl<'r> Varying<'r> {
         let coordinate = |case: &Case<'r>, name: &str| {
             case.point.get(name).map(ToString::to_string).unwrap_or_default()
         };
-        // Different worlds always have different programs and kernels.
-        let identities = [
-            "qemu",
-            "qemu_sha256",
-            "kernel",
-            "kernel_sha256",
-            "runner_sha256",
-            "files_sha256",
-            "instruction_ns",
-            "interleave",
-            "kernel_arguments",
-            "kernel_modules",
-            "sched_features",
-            "sysctl",
-        ];
-        names.retain(|name| !identities.contains(name) && differ(&|case| coordinate(case, name)));
+        names.retain(|name| !IDENTITIES.contains(name) && differ(&|case| coordinate(case, name)));
         Varying {
             workloads: differ(&|case| case.workload.to_string()),
             worlds: differ(&|case| case.world.to_string()),
@@ -204,7 +216,7 @@ impl<'r> Varying<'r> {
 
 /// The rows unchanged, for results that are not a comparison.
 pub fn long(rows: Vec<&Row>) -> String {
-    let mut html = String::from("<div class=scroll><table class=sortable id=rows><thead><tr>");
+    let mut html = open("class=sortable id=rows", "All rows") + "<thead><tr>";
     let titles = if is_stochastic(rows.iter().copied()) {
         ["policy", "workload"]
     } else {
@@ -268,7 +280,7 @@ pub fn cases(results: &Results) -> Vec<Case<'_>> {
 }
 
 /// The size of its difference from the baseline.
-fn size(row: &Row) -> String {
+pub fn size(row: &Row) -> String {
     row.effect
         .map_or_else(|| signed_difference(row), |effect| format!("{:+.0} %", 100.0 * effect))
         .replace('-', "−")

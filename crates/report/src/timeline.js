@@ -67,6 +67,19 @@ class Run {
     const index = cpu * this.cells + Math.floor(time / this.cell);
     return this.busy[index] > 0 ? { task: this.task[index], cell: true, busy: this.busy[index] / 255, share: this.share[index] / 255 } : null;
   }
+  /** The begin and end of the run of a task that comes after `time`, or before it: the nearest on any CPU in the exact window. */
+  neighbour(task, time, forward) {
+    let found = null;
+    for (const row of this.rows) {
+      let index = Run.after(row, time);
+      if (forward) while (index < row.start.length && (row.task[index] !== task || row.start[index] <= time)) index++;
+      else while (index >= 0 && (index >= row.start.length || row.task[index] !== task || row.start[index] >= time)) index--;
+      if (index < 0 || index >= row.start.length) continue;
+      const nearer = found === null || (forward ? row.start[index] < found[0] : row.start[index] > found[0]);
+      if (nearer) found = [row.start[index], row.end[index]];
+    }
+    return found;
+  }
   /** Nanoseconds per task, as the overview has them: of a cell the leading task's alone. */
   timeByTask(times) {
     for (let index = 0; index < this.busy.length; index++) {
@@ -84,9 +97,11 @@ function drawTimelines({ timelines, tasks }) {
   const longest = Math.max(...runs.map((run) => run.end));
   const exact = runs[0].isWhole() ? [0, longest] : runs[0].exact;
   const label = (task) => `${tasks[task][0]} (${tasks[task][1]})`;
-  let [cpus, view, highlighted, plots, colors] = [counts[0], exact, null, [], []];
+  let [cpus, view, highlighted, kept, plots, colors, shown, moment] = [counts[0], exact, null, null, [], [], [], null];
 
+  /** Highlights a task, or the one that is kept. */
   function highlight(task) {
+    task ??= kept;
     if (task === highlighted) return;
     highlighted = task;
     plots.forEach((plot) => plot.redraw(false));
@@ -146,6 +161,7 @@ function drawTimelines({ timelines, tasks }) {
     const time = u.posToVal(left, "x");
     const cpu = Math.floor((top / u.over.clientHeight) * run.cpus);
     const found = run.at(cpu, time);
+    if (u.over.matches(":hover")) showMoment(time);
     if (!u.over.matches(":hover")) return; // another plot's cursor, which this one follows
     const place = `${run.policy}, CPU ${cpu}, ${duration(time, 6)}`;
     if (found === null) byId("timeline-what").textContent = `${place}: idle`;
@@ -180,6 +196,28 @@ function drawTimelines({ timelines, tasks }) {
     }, [[0, longest], [0, 0]], place);
   }
 
+  /** What runs at a time under every policy, CPU by CPU: a table, a row for each run. */
+  function showMoment(time) {
+    moment = Math.min(Math.max(time, 0), longest);
+    const [table, head, body] = ["table", "thead", "tbody"].map((name) => document.createElement(name));
+    const most = Math.min(16, Math.max(...shown.map((run) => run.cpus)));
+    const cell = (name, text, scope) => { const one = document.createElement(name); if (scope) one.scope = scope; one.append(text); return one; };
+    table.createCaption().textContent = `At ${duration(moment, 6)}`;
+    head.insertRow().append(cell("th", "policy", "col"), ...Array.from({ length: most }, (_, cpu) => cell("th", `CPU ${cpu}`, "col")));
+    for (const run of shown) {
+      const row = body.insertRow();
+      row.append(cell("th", run.policy, "row"));
+      for (let cpu = 0; cpu < most; cpu++) {
+        const found = run.at(cpu, moment);
+        const one = cell("td", cpu >= run.cpus ? "" : moment >= run.end ? "ended" : found === null ? "idle" : found.cell ? `mostly ${label(found.task)}` : label(found.task));
+        if (found !== null) { const swatch = document.createElement("i"); swatch.className = "swatch"; swatch.style.background = colors[found.task]; one.prepend(swatch); }
+        row.append(one);
+      }
+    }
+    table.append(head, body);
+    byId("timeline-moment").replaceChildren(table);
+  }
+
   /** Shows a part of the time axis. */
   function show([from, to]) {
     const least = 10;
@@ -189,6 +227,36 @@ function drawTimelines({ timelines, tasks }) {
     [byId("timeline-from").value, byId("timeline-to").value] = view.map((time) => duration(Math.round(time), 12));
     byId("timeline-error").textContent = "";
     plots.forEach((plot) => plot.setScale("x", { min: view[0], max: view[1] }));
+    showMoment((view[0] + view[1]) / 2);
+  }
+
+  /** Keeps a task highlighted, or none. */
+  function keep(task) {
+    kept = task;
+    highlighted = undefined;
+    highlight(task);
+  }
+
+  /** Lists the tasks whose name or id has what is searched, those that ran longest first; a single one, or the first after Enter, is kept. */
+  function search(take) {
+    const text = byId("timeline-search").value.trim().toLowerCase();
+    const found = listTasks(text);
+    byId("timeline-found").textContent = text === "" ? "" : found.length === 0 ? "No task has that name or id." : `${found.length} task${found.length === 1 ? "" : "s"}${found.length > 40 ? ", 40 of them below" : ""}`;
+    keep(text !== "" && (found.length === 1 || (take && found.length > 0)) ? found[0] : null);
+    if (take && kept !== null) step(true, -1);
+  }
+
+  /** Moves to the next or the previous run of the kept task under the first policy that has one. */
+  function step(forward, from = moment) {
+    if (kept === null) { byId("timeline-found").textContent = "Search for a task first, or press its name."; return; }
+    const next = shown.map((run) => [run, run.neighbour(kept, from, forward)]).filter(([, found]) => found !== null)
+      .sort((a, b) => (forward ? a[1][0] - b[1][0] : b[1][0] - a[1][0]))[0];
+    if (!next) { byId("timeline-found").textContent = `${label(kept)} has no ${forward ? "later" : "earlier"} run in the exact window.`; return; }
+    const [run, [begin, end]] = next;
+    const width = view[1] - view[0];
+    if (begin < view[0] || end > view[1]) show([begin - width / 2, begin + width / 2]);
+    showMoment(begin);
+    byId("timeline-found").textContent = `${label(kept)} under ${run.policy}: from ${duration(begin, 9)} for ${duration(end - begin, 6)}`;
   }
 
   /** Shows what the fields say, or says what is wrong with them. */
@@ -205,7 +273,7 @@ function drawTimelines({ timelines, tasks }) {
 
   function draw() {
     colors = tasks.map((_, index) => color(index));
-    const shown = runs.filter((run) => run.cpus === cpus || run.policy === "recorded");
+    shown = runs.filter((run) => run.cpus === cpus || run.policy === "recorded");
     plots.forEach((plot) => plot.destroy());
     byId("timelines").replaceChildren();
     plots = shown.map((run) => {
@@ -223,11 +291,18 @@ function drawTimelines({ timelines, tasks }) {
     byId("timeline-note").textContent = parts.length === 0
       ? "Every interval of every run is drawn."
       : `Down-sampled: ${parts.map((run) => `${run.policy} is exact from ${duration(run.exact[0], 5)} to ${duration(run.exact[1], 5)} (${run.shown} of ${run.intervals} intervals)`).join("; ")}. Elsewhere, on grey, a cell stands for ${cells}: it is as high as the CPU was busy and has the colour of the task that ran longest in it. For another window: schedlab report DIR --window FROM..TO`;
-    const times = new Map();
+    search(false);
+    show(view);
+  }
+
+  /** Lists the tasks that have `text` in their labels, and returns all of them. */
+  function listTasks(text) {
+    const times = new Map(tasks.map((_, task) => [task, 0]));
     shown.forEach((run) => run.timeByTask(times));
-    const longestTasks = [...times].sort((a, b) => b[1] - a[1]).slice(0, 40).map(([task]) => task);
-    byId("timeline-tasks").replaceChildren(...longestTasks.map((task) => {
+    const found = [...times].filter(([task]) => label(task).toLowerCase().includes(text)).sort((a, b) => b[1] - a[1]).map(([task]) => task);
+    byId("timeline-tasks").replaceChildren(...found.slice(0, 40).map((task) => {
       const [item, button, swatch] = ["li", "button", "i"].map((name) => document.createElement(name));
+      swatch.className = "swatch";
       swatch.style.background = colors[task];
       button.type = "button";
       button.dataset.task = task;
@@ -235,18 +310,33 @@ function drawTimelines({ timelines, tasks }) {
       button.append(swatch, label(task));
       for (const begin of ["focus", "mouseenter"]) button.addEventListener(begin, () => highlight(task));
       for (const end of ["blur", "mouseleave"]) button.addEventListener(end, () => highlight(null));
+      button.addEventListener("click", () => keep(kept === task ? null : task));
       item.append(button);
       return item;
     }));
-    show(view);
+    return found;
   }
 
   const zoom = (factor) => { const [middle, half] = [(view[0] + view[1]) / 2, ((view[1] - view[0]) / 2) * factor]; show([middle - half, middle + half]); };
   const move = (share) => { const step = Math.max(-view[0], Math.min(longest - view[1], (view[1] - view[0]) * share)); show([view[0] + step, view[1] + step]); };
   const buttons = { show: showFields, in: () => zoom(0.5), out: () => zoom(2), left: () => move(-0.5), right: () => move(0.5), exact: () => show(exact), all: () => show([0, longest]) };
   for (const [name, act] of Object.entries(buttons)) byId(`timeline-${name}`).addEventListener("click", act);
+  const keys = {
+    ArrowLeft: () => move(-0.25), ArrowRight: () => move(0.25), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "−": () => zoom(2),
+    Home: () => show([0, longest]), n: () => step(true), N: () => step(true), p: () => step(false), P: () => step(false), Escape: () => keep(null),
+  };
+  byId("timelines").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+    byId("timeline-what").textContent = `From ${duration(view[0], 6)} to ${duration(view[1], 6)}`;
+  });
+  byId("timeline-search").addEventListener("input", () => search(false));
+  byId("timeline-search").addEventListener("keydown", (event) => event.key === "Enter" && search(true));
+  byId("timeline-next").addEventListener("click", () => step(true));
+  byId("timeline-previous").addEventListener("click", () => step(false));
   for (const name of ["from", "to"]) byId(`timeline-${name}`).addEventListener("keydown", (event) => event.key === "Enter" && showFields());
   choice("timeline-cpus", counts.map((count) => [count, `${count} CPUs`]), (value) => { cpus = Number(value); draw(); });
   const resize = () => plots.forEach((plot) => plot.setSize({ width: byId("timelines").clientWidth, height: plot.height }));
-  return { draw, resize, state: () => ({ view, highlighted, cpus }) };
+  return { draw, resize, state: () => ({ view, highlighted, kept, moment, cpus }) };
 }

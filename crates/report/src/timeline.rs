@@ -20,6 +20,8 @@ use overview::{Overview, varint};
 /// The limit on intervals of all timelines together, so that a report opens fast and stays small.
 const MOST_INTERVALS: usize = 320_000;
 const MOST_CELLS: usize = 480_000;
+/// The limit on bytes of all timelines together: a page is then below 2 MB.
+const MOST_BYTES: usize = 1_200_000;
 /// The limit for one timeline.
 const MOST_INTERVALS_EACH: usize = 20_000;
 const MOST_CELLS_EACH: usize = 60_000;
@@ -83,18 +85,38 @@ pub struct Timeline {
 }
 
 impl Timelines {
-    /// Reads the traces one after another.
+    /// Reads the traces one after another; once more with less detail if the page would be too
+    /// large.
     pub fn read(traces: &[(PathBuf, Header)], window: Option<Window>) -> Result<Timelines, Error> {
         let intervals = MOST_INTERVALS_EACH.min(MOST_INTERVALS / traces.len().max(1));
         let cells = MOST_CELLS_EACH.min(MOST_CELLS / traces.len().max(1));
+        fitting(|share| {
+            let part = |most: usize| ((most as f64 * share) as usize).max(1);
+            Timelines::read_within(traces, window, part(intervals), part(cells))
+        })
+    }
+
+    /// The bytes of its packed numbers and names.
+    fn bytes(&self) -> usize {
+        let packed = self.timelines.iter().map(|one| one.runs.len() + one.overview.len());
+        packed.chain(self.tasks.iter().map(|(name, _)| name.len() + 12)).sum()
+    }
+
+    /// The same with at most so many intervals and cells in each.
+    fn read_within(
+        traces: &[(PathBuf, Header)],
+        window: Option<Window>,
+        intervals: usize,
+        cells: usize,
+    ) -> Result<Timelines, Error> {
         let mut tasks = Tasks::default();
         let mut timelines: Vec<Timeline> = Vec::new();
         let mut chosen = window;
-        for (path, _) in traces {
+        for (path, header) in traces {
             let source = TraceSource::open(path)?;
             let run = Run::read(&source)?;
             let chosen = *chosen.get_or_insert_with(|| run.middle(intervals));
-            timelines.push(run.timeline(&source.header, chosen, intervals, cells, &mut tasks));
+            timelines.push(run.timeline(header, chosen, intervals, cells, &mut tasks));
         }
         let longest = timelines.iter().map(|timeline| timeline.end).max();
         match (window, longest) {
@@ -110,6 +132,19 @@ impl Timelines {
             }
             _ => Ok(Timelines { timelines, tasks: tasks.shown }),
         }
+    }
+}
+
+/// What `read` gives for the largest share of detail that is tried and fits.
+fn fitting(mut read: impl FnMut(f64) -> Result<Timelines, Error>) -> Result<Timelines, Error> {
+    let mut share = 1.0;
+    loop {
+        let timelines = read(share)?;
+        let bytes = timelines.bytes();
+        if bytes <= MOST_BYTES || share < 1e-3 {
+            return Ok(timelines);
+        }
+        share *= (0.95 * MOST_BYTES as f64 / bytes as f64).min(0.9);
     }
 }
 
@@ -287,6 +322,29 @@ mod tests {
         for bad in ["5ms", "5..6", "6ms..5ms", "1s..1s", "..1s"] {
             assert!(bad.parse::<Window>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_page_that_would_be_too_large_has_less_detail_and_any_other_has_all() {
+        let of = |bytes: usize| {
+            let mut tasks = Tasks::default();
+            let run = Run { intervals: Vec::new(), end: Time(10) };
+            let window = Window { start: Time(0), end: Time(10) };
+            let mut one = run.timeline(&header(), window, 1, 1, &mut tasks);
+            one.runs = "x".repeat(bytes);
+            Ok(Timelines { timelines: vec![one], tasks: tasks.shown })
+        };
+        let mut shares = Vec::new();
+        let fitted = fitting(|share| {
+            shares.push(share);
+            of((4_000_000.0 * share) as usize)
+        });
+        let bytes = fitted.expect("timelines").bytes();
+        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes}");
+        assert!(shares.len() == 2 && shares[0] == 1.0, "{shares:?}");
+        assert_eq!(fitting(|_| of(1_000)).expect("timelines").bytes(), 1_000 + 4);
+        // What does not get smaller ends, too.
+        assert!(fitting(|_| of(9_000_000)).expect("timelines").bytes() > MOST_BYTES);
     }
 
     #[test]

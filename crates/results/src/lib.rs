@@ -25,6 +25,7 @@ mod columns;
 pub mod critical_path;
 mod csv_file;
 mod document;
+pub mod fidelity;
 pub mod figure;
 pub mod findings;
 pub mod gate;
