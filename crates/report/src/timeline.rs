@@ -102,7 +102,7 @@ impl Timelines {
         packed.chain(self.tasks.iter().map(|(name, _)| name.len() + 12)).sum()
     }
 
-    /// The same with at most so many intervals and cells in each.
+    /// The same, with a limit of intervals and cells in each.
     fn read_within(
         traces: &[(PathBuf, Header)],
         window: Option<Window>,

@@ -57,7 +57,7 @@ pub struct Cpu {
     pub local: Queue,
     /// The task that it has just stopped, which is still runnable.
     pub stopped: Option<TaskId>,
-    /// The task that runs on without the scheduler being told.
+    /// The task that runs on, of which the scheduler gets no callback.
     pub keeps: Option<TaskId>,
     pub runs: Option<TaskId>,
     /// Until when its task's time is accounted for.

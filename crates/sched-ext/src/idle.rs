@@ -110,8 +110,8 @@ impl Idle {
     }
 
     /// The kernel's choice for a task that ran on `prev` (`scx_select_cpu_dfl`): an idle CPU, which
-    /// is claimed. A wakeup in which the waker is about to sleep (`SCX_WAKE_SYNC`) is not told
-    /// apart by the simulator.
+    /// is claimed. The simulator knows no wakeups in which the waker is
+    /// about to sleep (`SCX_WAKE_SYNC`).
     pub fn choose(&mut self, this: CpuId, prev: u16, allowed: &Mask, flags: u64) -> Option<u16> {
         let is_allowed = allowed.has(prev);
         let near = |spans: &Option<Vec<Mask>>| {

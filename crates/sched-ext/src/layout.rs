@@ -1,5 +1,5 @@
-//! The kernel's structures, laid out as the object's own type information has them: every offset that
-//! was compiled into a program is right then, and no relocation is needed.
+//! The kernel's structures, laid out as the object's own types say. So every offset that was compiled
+//! into a program is right, and no relocation is needed.
 
 use bpf::{Btf, Field};
 

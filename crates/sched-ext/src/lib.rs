@@ -1,13 +1,17 @@
 //! Compiled schedulers of sched_ext in the simulator: the core of the kernel's
 //! `kernel/sched/ext.c` (Linux 6.18) over a BPF machine, behind the seam of policies.
 //!
-//! [`Loaded`] is an object that was read and found to need nothing that is not here; [`Compiled`] is
-//! a policy of it, one for each run. Tasks, CPUs and masks are structures in the machine's memory,
+//! [`Loaded`] is an object that needs nothing that is not here. [`Compiled`] is a policy of it, one
+//! for each run. Tasks, CPUs and masks are structures in the machine's memory,
 //! laid out by the object's own types.
 //!
-//! What differs from a kernel: a program takes no time; a wakeup is never a synchronous one
-//! (`SCX_WAKE_SYNC`); a kick never waits (`SCX_KICK_WAIT`); ticks are 4 ms apart, as with
-//! `CONFIG_HZ=250`; cgroups are one root group.
+//! What differs from a kernel:
+//!
+//! - A program takes no time.
+//! - A wakeup is never a synchronous one (`SCX_WAKE_SYNC`), and a kick never waits
+//!   (`SCX_KICK_WAIT`).
+//! - Ticks are 4 ms apart, as with `CONFIG_HZ=250`.
+//! - There is one cgroup, the root.
 
 #![forbid(unsafe_code)]
 

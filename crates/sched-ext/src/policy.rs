@@ -1,8 +1,8 @@
 //! A compiled scheduler of sched_ext as a policy of the simulator.
 //!
-//! The order of calls is the kernel's (`kernel/sched/ext.c` of 6.18). One thing is turned around: the
-//! engine stops and enqueues a task that is still runnable before it asks for the next one, the
-//! kernel after. So such a task is kept aside until then ([`Cpu::stopped`](super::core::Cpu)).
+//! The order of calls is the kernel's (`kernel/sched/ext.c` of 6.18). One thing is turned around. The
+//! engine stops and enqueues a task that is still runnable before it asks for the next one. The
+//! kernel does so after. So such a task is kept aside until then ([`Cpu::stopped`](super::core::Cpu)).
 
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};

@@ -1,5 +1,5 @@
-//! A compiled scheduler of sched_ext in the simulator: `scx:FILE.bpf.o`, a source from which it is
-//! compiled, or a program that has it within, with constants as `NAME=VALUE`. What a program sets
+//! A compiled scheduler of sched_ext in the simulator: `scx:FILE.bpf.o`, a source of it, or a program
+//! that has it within. Constants follow as `NAME=VALUE`. What a program sets
 //! before it loads its object is not known: constants have the values of the object.
 
 use super::experiment::Candidate;
@@ -36,9 +36,8 @@ impl Compiled {
     /// The scheduler of this name.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it names no object or source, or a constant that there is not;
-    /// [`Error::Input`] if that is no scheduler; [`Error::Missing`] if it needs what the simulator
-    /// does not have, by name.
+    /// [`Error::Usage`] if it names a constant that there is not. [`Error::Input`] if it is no
+    /// scheduler. [`Error::Missing`] with the name of what the simulator does not have.
     pub fn find(name: &str) -> Result<Arc<Compiled>, Error> {
         let known = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(name) {
