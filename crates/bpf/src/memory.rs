@@ -104,6 +104,19 @@ impl Memory {
         self.used
     }
 
+    /// Counts bytes beside the regions, of queues and tables. Says whether there is room for them.
+    #[must_use]
+    pub fn charge(&mut self, bytes: usize) -> bool {
+        let used = self.used.checked_add(bytes as u64).filter(|&used| used <= self.largest);
+        self.used = used.unwrap_or(self.used);
+        used.is_some()
+    }
+
+    /// Counts bytes no longer that were counted before.
+    pub fn uncharge(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes as u64);
+    }
+
     /// A region of zeros, unless memory is at its end.
     pub fn allocate(&mut self, name: u32, size: usize) -> Option<u32> {
         let used = self.used.checked_add(size as u64).filter(|&used| used <= self.largest)?;

@@ -22,6 +22,7 @@ pub const ENQ_LAST: u64 = 1 << 41;
 pub const ENQ_PRIQ: u64 = 1 << 57;
 
 pub const DEQ_SLEEP: u64 = 1;
+pub const DEQ_SAVE: u64 = 2;
 
 pub const WAKE_FORK: u64 = 4;
 pub const WAKE_TTWU: u64 = 8;

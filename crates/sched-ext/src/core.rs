@@ -17,6 +17,8 @@ use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The weight of a cgroup for which none was set (`CGROUP_WEIGHT_DFL`).
+const CGROUP_WEIGHT: u64 = 100;
 /// `PF_IDLE`, of the flags of an idle task.
 const IS_IDLE: u64 = 2;
 
@@ -39,6 +41,10 @@ pub struct Task {
     pub cpu: u16,
     /// Whether the scheduler chose that CPU.
     pub was_placed: bool,
+    /// Whether it is of the class (`SCX_TASK_ENABLED`).
+    pub is_enabled: bool,
+    /// Whether it is out of its queue only for as long as its attributes change.
+    pub is_restored: bool,
 }
 
 /// Who has a task that waits.
@@ -60,6 +66,12 @@ pub struct Cpu {
     /// The task that runs on, of which the scheduler gets no callback.
     pub keeps: Option<TaskId>,
     pub runs: Option<TaskId>,
+    /// The task that it has just stopped, which sleeps.
+    pub slept: Option<TaskId>,
+    /// Whether the slice of its task ends when the event is over (`cpus_to_preempt`).
+    pub is_cut: bool,
+    /// How often it has dispatched at the time at which it did last.
+    pub dispatches: (Time, u32),
     /// Until when its task's time is accounted for.
     pub accounted: Time,
     /// What `dispatch` has decided and the core has not done yet.
@@ -133,6 +145,7 @@ pub struct Core {
     pub memory: u64,
     init_arguments: u64,
     pub exit_arguments: u64,
+    pub cgroup_arguments: u64,
 }
 
 /// A timer of the scheduler that runs.
@@ -149,8 +162,10 @@ impl Core {
     /// Nothing is loaded yet.
     pub fn new(loaded: &Loaded, cpus: u16) -> Core {
         let flat = schedsim::Machine::ideal(cpus);
+        let mut layout = Layout::of(loaded.object().btf());
+        layout.mask_size = layout.mask_size.max(usize::from(cpus).div_ceil(64) * 8);
         Core {
-            layout: Layout::of(loaded.object().btf()),
+            layout,
             tasks: Vec::new(),
             cpus: vec![Cpu::default(); usize::from(cpus)],
             global: vec![Queue::default()],
@@ -177,6 +192,7 @@ impl Core {
             memory: 0,
             init_arguments: 0,
             exit_arguments: 0,
+            cgroup_arguments: 0,
         }
     }
 
@@ -205,6 +221,9 @@ impl Core {
         memory::set(machine, self.init_arguments, self.layout.fork, 1)?;
         memory::set(machine, self.init_arguments, self.layout.args_cgroup, self.root_cgroup)?;
         self.exit_arguments = machine.allocate("the arguments of exit_task", 64)?.0;
+        let size = self.layout.cgroup_args.unwrap_or(0).max(32);
+        self.cgroup_arguments = machine.allocate("the arguments of cgroup_init", size)?.0;
+        memory::set(machine, self.cgroup_arguments, self.layout.cgroup_weight, CGROUP_WEIGHT)?;
         for cpu in 0..on.cpus {
             let rq = machine.allocate("a struct rq", self.layout.rq_size)?.0;
             let idle = machine.allocate("the idle task", self.layout.task_size)?.0;

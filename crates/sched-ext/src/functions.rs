@@ -26,6 +26,8 @@ pub const fn errno(number: i32) -> u64 {
 }
 
 pub const ENOENT: i32 = 2;
+pub const E2BIG: i32 = 7;
+pub const ENOMEM: i32 = 12;
 pub const EBUSY: i32 = 16;
 pub const EEXIST: i32 = 17;
 pub const EINVAL: i32 = 22;

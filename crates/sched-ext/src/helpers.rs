@@ -1,7 +1,7 @@
 //! The helpers that a machine leaves to the kernel, by number.
 
 use super::core::{Answer, Timer};
-use super::functions::{EINVAL, ENOENT, Kernel, errno};
+use super::functions::{EBUSY, EINVAL, ENOENT, Kernel, errno};
 use super::loaded::HZ;
 use super::memory;
 use bpf::{Address, Fault, FunctionId, Machine, Outside};
@@ -52,10 +52,7 @@ impl Outside for Kernel<'_> {
             // There are no hardware counters.
             55 => errno(ENOENT),
             80 => 1,
-            169 => {
-                self.core.timed.insert(arguments[0], arguments[1]);
-                0
-            }
+            169 => self.set_up(machine, arguments[0], arguments[1])?,
             170 => self.set_callback(machine, arguments[0], arguments[1])?,
             171 => self.start(arguments),
             172 => self.cancel(arguments[0]),
@@ -64,14 +61,35 @@ impl Outside for Kernel<'_> {
     }
 
     fn print(&mut self, _: &mut Machine, text: &str) {
-        self.core.texts.push(text.to_string());
+        if self.core.texts.len() < MOST_TEXTS {
+            self.core.texts.push(text.to_string());
+        }
     }
 }
+
+/// The most lines of what programs print that are kept.
+const MOST_TEXTS: usize = 1 << 12;
+/// A timer rings no earlier after it was started: a program takes no time here, so that one that
+/// starts its timer at once would ring for ever.
+const SHORTEST: u64 = 1000;
 
 /// The timer is to be started relative to now, or at a time (`BPF_F_TIMER_ABS`).
 const ABSOLUTE: u64 = 1;
 
 impl Kernel<'_> {
+    /// `bpf_timer_init`.
+    fn set_up(&mut self, machine: &mut Machine, timer: u64, map: u64) -> Answer<u64> {
+        let of = machine.map_at(map)?;
+        if machine.key_of(of, Address(timer)).is_none() {
+            return Err(Fault::new("has a timer that is in no value of its map"));
+        }
+        if self.core.timed.contains_key(&timer) {
+            return Ok(errno(EBUSY));
+        }
+        self.core.timed.insert(timer, map);
+        Ok(0)
+    }
+
     /// `bpf_timer_set_callback`: the timer is in the value of a map, which the callback gets.
     fn set_callback(&mut self, machine: &mut Machine, timer: u64, callback: u64) -> Answer<u64> {
         let Some(&at) = self.core.timed.get(&timer) else { return Ok(errno(EINVAL)) };
@@ -94,7 +112,8 @@ impl Kernel<'_> {
         let Some(&callback) = self.core.callbacks.get(&timer) else { return errno(EINVAL) };
         self.cancel(timer);
         let from = if flags & ABSOLUTE != 0 { 0 } else { self.cx.now().0 };
-        let at = Time(from.saturating_add(after)).max(self.cx.now());
+        let soonest = self.cx.now().0.saturating_add(SHORTEST);
+        let at = Time(from.saturating_add(after).max(soonest));
         self.core.timers.insert((at, timer), callback);
         0
     }

@@ -144,3 +144,6 @@ impl Idle {
         levels.iter().find_map(|span| self.pick(this, span, flags))
     }
 }
+
+#[cfg(test)]
+mod tests;

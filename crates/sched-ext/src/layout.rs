@@ -41,6 +41,8 @@ pub struct Layout {
     pub init_args: Option<usize>,
     pub fork: Option<Field>,
     pub args_cgroup: Option<Field>,
+    pub cgroup_args: Option<usize>,
+    pub cgroup_weight: Option<Field>,
 }
 
 impl Layout {
@@ -85,6 +87,8 @@ impl Layout {
             init_args: btf.struct_size("scx_init_task_args"),
             fork: of("scx_init_task_args", "fork"),
             args_cgroup: of("scx_init_task_args", "cgroup"),
+            cgroup_args: btf.struct_size("scx_cgroup_init_args"),
+            cgroup_weight: of("scx_cgroup_init_args", "weight"),
         }
     }
 }

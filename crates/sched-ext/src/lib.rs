@@ -28,5 +28,5 @@ mod policy;
 mod queues;
 
 pub use functions::names as function_names;
-pub use loaded::{Loaded, Op, Unfit};
+pub use loaded::{Limits, Loaded, Op, Unfit};
 pub use policy::Compiled;

@@ -1,6 +1,6 @@
 //! An object that has a scheduler, ready to be loaded again and again.
 
-use super::constants::ENUMS;
+use super::constants::{ENUMS, OPS_ENQ_LAST};
 use super::functions::{self, Function};
 use super::helpers;
 use bpf::{
@@ -20,6 +20,11 @@ pub const HZ: u64 = 250;
 const TIMEOUT: Nanos = Nanos(30_000_000_000);
 /// Without `dispatch_max_batch` (`SCX_DSP_DFL_MAX_BATCH`).
 const BATCH: u64 = 32;
+/// The longest batch: each CPU has a buffer of 32 bytes a task, of at most 32 KiB
+/// (`PCPU_MIN_UNIT_SIZE`).
+const MOST_BATCH: u64 = 1023;
+/// Flags of `sched_ext_ops` that there are (`SCX_OPS_ALL_FLAGS`).
+const KNOWN_FLAGS: u64 = 0x1_007f;
 /// As of Linux 6.18.
 const VERSION: u64 = 6 << 16 | 18 << 8;
 
@@ -75,6 +80,8 @@ pub enum Unfit {
     Tables(usize),
     /// It needs something that the simulator does not have.
     Missing(Refused),
+    /// Its table has a value that the kernel refuses.
+    Member(String),
     /// It has no constant of that name, or one that cannot have that value.
     Constant(String),
 }
@@ -88,12 +95,28 @@ impl fmt::Display for Unfit {
                 write!(f, "it has {count} tables `struct sched_ext_ops`: give an object with one")
             }
             Unfit::Missing(refused) => refused.fmt(f),
-            Unfit::Constant(what) => f.write_str(what),
+            Unfit::Member(what) | Unfit::Constant(what) => f.write_str(what),
         }
     }
 }
 
 impl std::error::Error for Unfit {}
+
+/// How much a scheduler may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Instructions in one call of an operation, with all that it calls.
+    pub instructions: u64,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let Settings { budget, memory, .. } = Settings::default();
+        Limits { instructions: budget, memory }
+    }
+}
 
 /// An object with its constants set.
 #[derive(Clone)]
@@ -107,6 +130,7 @@ pub struct Loaded {
     flags: u64,
     timeout: Nanos,
     batch: u64,
+    limits: Limits,
 }
 
 impl Loaded {
@@ -115,6 +139,18 @@ impl Loaded {
     /// # Errors
     /// What it is instead, or what it needs that there is not.
     pub fn read(bytes: &[u8], constants: &[(String, String)]) -> Result<Loaded, Unfit> {
+        Loaded::read_within(bytes, constants, Limits::default())
+    }
+
+    /// As [`read`](Self::read), for a scheduler that may use less.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read).
+    pub fn read_within(
+        bytes: &[u8],
+        constants: &[(String, String)],
+        limits: Limits,
+    ) -> Result<Loaded, Unfit> {
         let object = Object::read(bytes).map_err(Unfit::Malformed)?;
         let tables: Vec<&StructOps> =
             object.struct_ops().iter().filter(|table| table.kind == TABLE).collect();
@@ -133,13 +169,30 @@ impl Loaded {
         let functions: Vec<_> =
             object.functions().iter().map(|function| functions::named(&function.name)).collect();
         let (timeout, batch) = (number("timeout_ms"), number("dispatch_max_batch"));
+        let flags = number("flags");
+        let most = |name: &str, value: u64, most: u64| match value <= most {
+            true => Ok(()),
+            false => {
+                Err(Unfit::Member(format!("its `{name}` is {value}, at most {most} is taken")))
+            }
+        };
+        most("timeout_ms", timeout, TIMEOUT.0 / 1_000_000)?;
+        most("dispatch_max_batch", batch, MOST_BATCH)?;
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(Unfit::Member(format!("its `flags` are {flags:#x}: not all are known")));
+        }
+        if flags & OPS_ENQ_LAST != 0 && program("enqueue").is_none() {
+            let what = "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented";
+            return Err(Unfit::Member(what.to_string()));
+        }
         let mut loaded = Loaded {
             operations: operations.into(),
             functions: functions.into(),
             constants: Arc::new([]),
-            flags: number("flags"),
+            flags,
             timeout: if timeout == 0 { TIMEOUT } else { Nanos(timeout * 1_000_000) },
             batch: if batch == 0 { BATCH } else { batch },
+            limits,
             object: Arc::new(object),
         };
         let machine = loaded.made(1).map_err(Unfit::Missing)?;
@@ -188,8 +241,8 @@ impl Loaded {
                 .or_else(|| value.parse::<Nanos>().ok().map(|time| time.0)),
         };
         let number = number.filter(|&number| {
-            let bits = 8 * global.size;
-            global.size <= 8
+            let bits = 8 * global.size.min(8);
+            matches!(global.size, 1..=8)
                 && (bits == 64 || number >> bits == 0 || number.cast_signed() >> (bits - 1) == -1)
         });
         let Some(number) = number else {
@@ -203,20 +256,28 @@ impl Loaded {
     }
 
     /// A fresh machine.
-    pub fn machine(&self, cpus: u16) -> Machine {
-        let mut machine = self.made(cpus).expect("it was made before");
+    ///
+    /// # Errors
+    /// If there is too little memory for so many CPUs.
+    pub fn machine(&self, cpus: u16) -> Result<Machine, Refused> {
+        let mut machine = self.made(cpus)?;
         for (name, value) in ENUMS {
             _ = machine.set_number(&format!("__{name}"), *value);
         }
         for (name, bytes) in &*self.constants {
             _ = machine.set_variable(name, bytes);
         }
-        machine
+        Ok(machine)
     }
 
     fn made(&self, cpus: u16) -> Result<Machine, Refused> {
-        let settings =
-            Settings { cpus: cpus.into(), null_reads_are_zero: true, ..Settings::default() };
+        let settings = Settings {
+            cpus: cpus.into(),
+            budget: self.limits.instructions,
+            memory: self.limits.memory,
+            null_reads_are_zero: true,
+            ..Settings::default()
+        };
         Machine::new(Arc::clone(&self.object), &settings, &Supplied { cpus })
     }
 

@@ -4,16 +4,16 @@
 //! engine stops and enqueues a task that is still runnable before it asks for the next one. The
 //! kernel does so after. So such a task is kept aside until then ([`Cpu::stopped`](super::core::Cpu)).
 
+mod shown;
+
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};
 use super::functions::Kernel;
 use super::loaded::{Loaded, Op};
-use super::masks::Mask;
-use super::memory;
 use super::queues::QueueId;
 use bpf::{Address, Machine};
 use schedsim::policy::{
-    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Stop, Wake, weight_of,
+    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Stop, Wake,
 };
 use schedsim::seat::Callback;
 use schedsim::workload::Affinity;
@@ -23,6 +23,9 @@ use schedsim::{CpuId, Nanos, TaskId, Time};
 const NO_END: Nanos = Nanos(1 << 60);
 /// How often a dispatch is tried that brings tasks but none for this CPU (`SCX_DSP_MAX_LOOPS`).
 const MOST_LOOPS: u32 = 32;
+/// How often a CPU may dispatch at one time: programs take no time here, so that one that has its
+/// own CPU dispatch again whenever it does would never end.
+const MOST_DISPATCHES: u32 = 1 << 14;
 
 /// What a CPU does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,8 +54,11 @@ pub struct Compiled {
 impl Compiled {
     /// The scheduler on `cpus` CPUs.
     pub fn new(loaded: Loaded, cpus: u16) -> Compiled {
-        let machine = loaded.machine(cpus);
-        let core = Core::new(&loaded, cpus);
+        let mut core = Core::new(&loaded, cpus);
+        let machine = loaded.machine(cpus).unwrap_or_else(|refused| {
+            core.error(refused.to_string());
+            loaded.machine(1).expect("it was made when it was read")
+        });
         Compiled {
             loaded,
             machine,
@@ -70,9 +76,12 @@ impl Compiled {
         &self.core.texts
     }
 
-    /// Calls one of the scheduler's operations; 0 if it has none. A fault ends the scheduler.
+    /// Calls one of the scheduler's operations; 0 if it has none, or is at its end. A fault ends
+    /// the scheduler.
     fn call(&mut self, cx: &mut Context, op: Op, arguments: &[u64]) -> u64 {
-        let Some(program) = self.loaded.program(op) else { return 0 };
+        let Some(program) = self.loaded.program(op).filter(|_| self.core.exit.is_none()) else {
+            return 0;
+        };
         let mut kernel = Kernel { core: &mut self.core, cx };
         self.machine.cpu = kernel.core.this.0.into();
         match self.machine.run(&mut kernel, program, arguments) {
@@ -90,6 +99,7 @@ impl Compiled {
 
     /// Hands on what the core found, and the time of the next timer. Each callback ends with it.
     fn settle(&mut self, cx: &mut Context, callback: Callback) {
+        self.enqueue_again(cx);
         if let Some(reason) = &self.core.exit {
             cx.fail(callback, format!("the scheduler was ejected: {reason}"));
         }
@@ -99,10 +109,18 @@ impl Compiled {
             self.called_at = next;
             cx.call_at(next);
         }
-        let again = std::mem::take(&mut self.core.again);
-        for task in again {
-            let cpu = self.core.tasks[task.index()].cpu;
-            self.tried(|own| own.enqueue_on(cx, task, cpu, c::ENQ_REENQ));
+    }
+
+    /// Tasks of a local queue go back to the scheduler (`scx_bpf_reenqueue_local`).
+    fn enqueue_again(&mut self, cx: &mut Context) {
+        for _ in 0..MOST_LOOPS {
+            for task in std::mem::take(&mut self.core.again) {
+                let cpu = self.core.tasks[task.index()].cpu;
+                self.tried(|own| own.enqueue_on(cx, task, cpu, c::ENQ_REENQ));
+            }
+        }
+        if !self.core.again.is_empty() {
+            self.core.error("tasks are re-enqueued again and again");
         }
     }
 
@@ -124,11 +142,16 @@ impl Compiled {
             return;
         }
         let timeout = self.loaded.timeout().0;
-        self.watch_at = Time(cx.now().0 + timeout / 2);
+        self.watch_at = Time(cx.now().0.saturating_add(timeout / 2));
         self.tried(|own| own.core.begin(&mut own.machine, cx.machine()));
         let answer = self.call(cx, Op::Init, &[]) as i32;
         if answer < 0 && self.core.exit.is_none() {
             self.core.error(format!("ops.init() failed ({answer})"));
+        }
+        let arguments = [self.core.root_cgroup, self.core.cgroup_arguments];
+        let answer = self.call(cx, Op::CgroupInit, &arguments) as i32;
+        if answer < 0 && self.core.exit.is_none() {
+            self.core.error(format!("ops.cgroup_init() failed ({answer}) for the root cgroup"));
         }
     }
 
@@ -153,7 +176,7 @@ impl Compiled {
     /// `ops.enqueue`, or what stands for it (`do_enqueue_task`).
     fn enqueue_on(&mut self, cx: &mut Context, task: TaskId, cpu: u16, flags: u64) -> Answer {
         self.core.move_to(&mut self.machine, task, cpu)?;
-        self.core.tasks[task.index()].runnable_at = Some(cx.now());
+        self.core.tasks[task.index()].runnable_at.get_or_insert(cx.now());
         if self.core.tasks[task.index()].direct.is_none() {
             if !self.has(Op::Enqueue) {
                 self.core.set_slice(&mut self.machine, task, c::SLICE_DEFAULT)?;
@@ -178,12 +201,19 @@ impl Compiled {
         }
     }
 
-    /// The task that `cpu` has stopped is no longer its (`put_prev_task_scx`).
+    /// The task that `cpu` has stopped is no longer its (`put_prev_task_scx`). With a part of its
+    /// slice left, it is the first that the CPU runs next.
     fn put_away(&mut self, cx: &mut Context, cpu: CpuId, flags: u64) {
         let Some(task) = self.core.cpus[cpu.index()].stopped.take() else { return };
         let address = self.address(task);
         self.call(cx, Op::Stopping, &[address, 1]);
-        self.tried(|own| own.enqueue_on(cx, task, cpu.0, flags));
+        self.tried(|own| {
+            if own.core.slice(&own.machine, task)? == 0 {
+                return own.enqueue_on(cx, task, cpu.0, flags);
+            }
+            own.core.tasks[task.index()].runnable_at.get_or_insert(cx.now());
+            own.core.insert(&mut own.machine, cx, task, QueueId::Local(cpu.0), c::ENQ_HEAD)
+        });
     }
 
     /// Looks for what `cpu` runs next (`balance_one`).
@@ -203,7 +233,9 @@ impl Compiled {
         if self.core.consume(&mut self.machine, cx, cpu, global)? {
             return Ok(Verdict::Local);
         }
-        let address = previous.map_or(0, |task| self.address(task));
+        // The kernel also names a task that sleeps from now on.
+        let before = previous.or(self.core.cpus[cpu.index()].slept);
+        let address = before.map_or(0, |task| self.address(task));
         for _ in 0..if self.has(Op::Dispatch) { MOST_LOOPS } else { 0 } {
             self.core.cpus[cpu.index()].brought = 0;
             self.call(cx, Op::Dispatch, &[u64::from(cpu.0), address]);
@@ -248,38 +280,6 @@ impl Compiled {
         Ok(next)
     }
 
-    /// Sets what the scheduler sees of a task's priority.
-    fn show_weight(&mut self, task: TaskId, prio: u8) -> Answer<u64> {
-        let weight = (u64::from(weight_of(prio)) * 100 + 512) / 1024;
-        let weight = weight.clamp(1, 10_000);
-        let (address, layout) = (self.address(task), &self.core.layout);
-        memory::set(&mut self.machine, address, layout.weight, weight)?;
-        for &field in &layout.prios {
-            memory::set(&mut self.machine, address, Some(field), prio.into())?;
-        }
-        Ok(weight)
-    }
-
-    /// Sets what the scheduler sees of a task's CPUs.
-    fn show_cpus(&mut self, cx: &Context, task: TaskId) -> Answer {
-        let mut mask = Mask::none(self.cpus);
-        cx.allowed_cpus(task).for_each(|cpu| mask.set(cpu.0));
-        let (address, at) = (self.address(task), self.core.tasks[task.index()].mask);
-        self.machine.write(Address(at), &mask.to_bytes())?;
-        if let Some(own) = self.core.layout.cpus_mask {
-            self.machine.write(Address(address + u64::from(own.offset)), &mask.to_bytes())?;
-        }
-        let count = u64::from(mask.weight());
-        memory::set(&mut self.machine, address, self.core.layout.nr_cpus_allowed, count)
-    }
-
-    /// A task is created, with its `task_struct`.
-    fn create(&mut self, cx: &Context, task: TaskId) -> Answer {
-        self.core.admit(&mut self.machine, task, cx.task(task).cpu.0)?;
-        self.show_weight(task, cx.task(task).prio)?;
-        self.show_cpus(cx, task)
-    }
-
     /// A task that was kept aside changes: it is no longer its CPU's, and comes again.
     fn leave_aside(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = usize::from(self.core.tasks[task.index()].cpu);
@@ -288,7 +288,8 @@ impl Compiled {
         }
         self.core.cpus[cpu].stopped = None;
         self.tell(cx, Op::Stopping, task, &[0]);
-        self.tell(cx, Op::Quiescent, task, &[0]);
+        self.tell(cx, Op::Quiescent, task, &[c::DEQ_SAVE]);
+        self.core.tasks[task.index()].is_restored = true;
         self.tried(|own| own.core.runs(&mut own.machine, CpuId(cpu as u16), None, cx.now()));
     }
 
@@ -328,16 +329,14 @@ impl Policy for Compiled {
             let name = self.core.name(task);
             self.core.error(format!("ops.init_task() failed ({answer}) for {name}"));
         }
-        self.tell(cx, Op::Enable, task, &[]);
-        let weight = self.tried(|own| own.show_weight(task, cx.task(task).prio));
-        self.tell(cx, Op::SetWeight, task, &[weight]);
+        self.join(cx, task);
         self.settle(cx, Callback::InitTask);
     }
 
     fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         self.enter(cx, cpu);
-        self.tell(cx, Op::Disable, task, &[]);
+        self.leave(cx, task);
         let arguments = self.core.exit_arguments;
         self.tell(cx, Op::ExitTask, task, &[arguments]);
         self.tried(|own| own.core.dismiss(&mut own.machine, task));
@@ -351,9 +350,11 @@ impl Policy for Compiled {
         let first = cx.allowed_cpus(task).next().unwrap_or(previous);
         let is_bound = cx.allowed_cpus(task).nth(1).is_none();
         let state = &mut self.core.tasks[task.index()];
-        (state.direct, state.was_placed) = (None, !is_bound);
-        let chosen = if is_bound {
-            first
+        // A task that waited and may not wait there any more is moved, the scheduler is not asked.
+        let is_moved = state.is_restored;
+        (state.direct, state.was_placed) = (None, !is_bound && !is_moved);
+        let chosen = if is_bound || is_moved {
+            if is_moved && cx.allowed(task, previous) { previous } else { first }
         } else if self.has(Op::SelectCpu) {
             self.core.asked = Asked::Place(task);
             let flags = if wake.new { c::WAKE_FORK } else { c::WAKE_TTWU };
@@ -401,6 +402,7 @@ impl Policy for Compiled {
             _ => placed,
         };
         self.leave_aside(cx, task);
+        self.core.tasks[task.index()].is_restored = false;
         self.tried(|own| own.core.move_to(&mut own.machine, task, cpu.0));
         self.tried(|own| own.core.set_queued(&mut own.machine, task, true));
         self.tell(cx, Op::Runnable, task, &[flags]);
@@ -418,25 +420,38 @@ impl Policy for Compiled {
         }
         let state = &mut self.core.tasks[task.index()];
         if std::mem::take(&mut state.custody) == Custody::Scheduler {
-            self.tell(cx, Op::Dequeue, task, &[0]);
+            self.tell(cx, Op::Dequeue, task, &[c::DEQ_SAVE]);
         }
         self.core.take_out(task);
+        // It has waited since it became runnable, whatever changes now.
         self.core.tasks[task.index()].direct = None;
-        self.core.tasks[task.index()].runnable_at = None;
-        self.tell(cx, Op::Quiescent, task, &[0]);
+        self.core.tasks[task.index()].is_restored = true;
+        self.tell(cx, Op::Quiescent, task, &[c::DEQ_SAVE]);
         self.tried(|own| own.core.set_queued(&mut own.machine, task, false));
         self.settle(cx, Callback::Dequeue);
     }
 
     fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
         self.enter(cx, cpu);
+        let of = &mut self.core.cpus[cpu.index()];
+        of.is_cut = false;
+        of.dispatches = if of.dispatches.0 == cx.now() {
+            (cx.now(), of.dispatches.1 + 1)
+        } else {
+            (cx.now(), 0)
+        };
+        if of.dispatches.1 > MOST_DISPATCHES {
+            self.core.error(format!("CPU {} dispatches again and again at one time", cpu.0));
+        }
         // A task that was the last one may have gone back to its CPU.
         let found = (0..MOST_LOOPS).find_map(|_| {
             let next = self.tried(|own| own.pick(cx, cpu));
+            self.enqueue_again(cx);
             let is_over = next.is_some() || self.core.cpus[cpu.index()].local.is_empty();
             is_over.then_some(next)
         });
         let next = found.flatten();
+        self.core.cpus[cpu.index()].slept = None;
         if next.is_none() {
             self.tried(|own| own.core.runs(&mut own.machine, cpu, None, cx.now()));
             if self.core.tracks_idle {
@@ -460,6 +475,10 @@ impl Policy for Compiled {
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
         self.enter(cx, cpu);
         self.tried(|own| own.core.account(&mut own.machine, cpu, cx.now()));
+        if std::mem::take(&mut self.core.cpus[cpu.index()].is_cut) {
+            self.tried(|own| own.core.set_slice(&mut own.machine, task, 0));
+        }
+        self.core.cpus[cpu.index()].slept = (why == Stop::Blocked).then_some(task);
         if why == Stop::Yielded {
             if self.has(Op::Yield) {
                 self.tell(cx, Op::Yield, task, &[0]);
@@ -472,7 +491,9 @@ impl Policy for Compiled {
             self.core.cpus[cpu.index()].stopped = Some(task);
         } else {
             self.tell(cx, Op::Stopping, task, &[0]);
-            self.tell(cx, Op::Quiescent, task, &[c::DEQ_SLEEP]);
+            let is_asleep = why != Stop::OtherClass;
+            let flags = if is_asleep { c::DEQ_SLEEP } else { c::DEQ_SAVE };
+            self.tell(cx, Op::Quiescent, task, &[flags]);
             self.tried(|own| own.core.set_queued(&mut own.machine, task, false));
             self.tried(|own| own.core.runs(&mut own.machine, cpu, None, cx.now()));
         }
@@ -504,16 +525,18 @@ impl Policy for Compiled {
     fn disable(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         self.enter(cx, cpu);
-        self.tell(cx, Op::Disable, task, &[]);
+        self.leave(cx, task);
         self.settle(cx, Callback::Disable);
     }
 
     fn enable(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         self.enter(cx, cpu);
-        self.tell(cx, Op::Enable, task, &[]);
-        let weight = self.tried(|own| own.show_weight(task, cx.task(task).prio));
-        self.tell(cx, Op::SetWeight, task, &[weight]);
+        // What changed while it was of another class was not told.
+        self.tried(|own| own.show_cpus(cx, task));
+        self.join(cx, task);
+        let mask = self.core.tasks[task.index()].mask;
+        self.tell(cx, Op::SetCpumask, task, &[mask]);
         self.settle(cx, Callback::Enable);
     }
 
@@ -563,6 +586,11 @@ impl Policy for Compiled {
         {
             self.core.timers.remove(&(time, at));
             let [map, key, value] = arguments;
+            // Its value was deleted, and it with that.
+            if !self.machine.is_valid(Address(value)) || self.core.exit.is_some() {
+                continue;
+            }
+            self.machine.cpu = self.core.this.0.into();
             let mut kernel = Kernel { core: &mut self.core, cx };
             let called = self.machine.call(&mut kernel, callback, [map, key, value, 0, 0]);
             if let Err(fault) = called {
@@ -573,22 +601,5 @@ impl Policy for Compiled {
             self.watch(cx);
         }
         self.settle(cx, Callback::Timer);
-    }
-}
-
-impl Compiled {
-    /// A task that has waited too long ends the scheduler (`check_rq_for_timeouts`).
-    fn watch(&mut self, cx: &Context) {
-        let (now, timeout) = (cx.now(), self.loaded.timeout());
-        self.watch_at = Time(now.0 + timeout.0 / 2);
-        let waits = |task: &super::core::Task| task.runnable_at.map(|since| now.since(since));
-        let late = self.core.tasks.iter().position(|task| waits(task) > Some(timeout));
-        if let Some(late) = late {
-            let (name, waited) =
-                (self.core.name(TaskId(late as u32)), waits(&self.core.tasks[late]));
-            let ms = waited.unwrap_or(Nanos::ZERO).0 / 1_000_000;
-            let (s, ms) = (ms / 1000, ms % 1000);
-            self.core.error(format!("runnable task stall: {name} failed to run for {s}.{ms:03}s"));
-        }
     }
 }

@@ -21,13 +21,6 @@ pub struct Place {
     turn: i64,
 }
 
-impl Place {
-    /// Whether the task came after `newest` did.
-    pub fn is_newer_than(self, newest: i64) -> bool {
-        self.turn > newest
-    }
-}
-
 /// How a task is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
@@ -42,7 +35,10 @@ pub enum At {
 /// A queue in order of arrival, or of virtual time.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    tasks: BTreeMap<Place, TaskId>,
+    /// The tasks, each with its number in order of arrival.
+    tasks: BTreeMap<Place, (TaskId, u64)>,
+    /// How many tasks have come (`dsq->seq`).
+    arrivals: u64,
     /// The virtual time of the first task of an empty queue. Times are compared by their distance
     /// from it, as they wrap around.
     base: u64,
@@ -60,7 +56,7 @@ impl Queue {
     pub fn insert(&mut self, task: TaskId, at: At) -> Result<Place, &'static str> {
         let is_ranked = matches!(at, At::Rank(_));
         if self.tasks.is_empty() {
-            (self.is_ranked, self.first, self.last) = (is_ranked, 0, 0);
+            self.is_ranked = is_ranked;
         } else if is_ranked != self.is_ranked {
             return Err(match is_ranked {
                 true => "already had FIFO-enqueued tasks",
@@ -85,23 +81,29 @@ impl Queue {
                 Place { rank, turn: self.last }
             }
         };
-        self.tasks.insert(place, task);
+        self.arrivals += 1;
+        self.tasks.insert(place, (task, self.arrivals));
         Ok(place)
     }
 
     /// Takes the task at `place` out.
     pub fn remove(&mut self, place: Place) -> Option<TaskId> {
-        self.tasks.remove(&place)
+        self.tasks.remove(&place).map(|(task, _)| task)
     }
 
     /// The first task.
     pub fn first(&self) -> Option<(Place, TaskId)> {
-        self.tasks.first_key_value().map(|(&place, &task)| (place, task))
+        self.tasks.first_key_value().map(|(&place, &(task, _))| (place, task))
     }
 
-    /// When the task came that came last.
-    pub fn newest(&self) -> i64 {
-        self.last
+    /// How many tasks have come so far.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Whether the task at `place` is one of the first `arrivals` that came.
+    pub fn came_within(&self, place: Place, arrivals: u64) -> bool {
+        self.tasks.get(&place).is_some_and(|&(_, number)| number <= arrivals)
     }
 
     /// The number of tasks.
@@ -116,7 +118,7 @@ impl Queue {
 
     /// All tasks in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Place, TaskId)> + '_ {
-        self.tasks.iter().map(|(&place, &task)| (place, task))
+        self.tasks.iter().map(|(&place, &(task, _))| (place, task))
     }
 
     /// The next task behind `place`, or before it if `backwards`; the first one of none.
@@ -128,7 +130,7 @@ impl Queue {
             (Some(place), false) => self.tasks.range((Excluded(place), Unbounded)).next(),
             (Some(place), true) => self.tasks.range(..place).next_back(),
         };
-        found.map(|(&place, &task)| (place, task))
+        found.map(|(&place, &(task, _))| (place, task))
     }
 }
 
@@ -162,5 +164,18 @@ mod tests {
         assert_eq!(queue.next(Some(places[0]), false).map(|(_, task)| task.0), Some(1));
         assert_eq!(queue.next(Some(places[0]), true).map(|(_, task)| task.0), Some(2));
         assert!(queue.insert(TaskId(9), At::Rank(1)).is_err());
+    }
+
+    #[test]
+    fn a_task_that_came_later_is_told_apart_also_at_the_head_and_in_an_emptied_queue() {
+        let mut queue = Queue::default();
+        let old = queue.insert(TaskId(0), At::Tail).unwrap();
+        let begun = queue.arrivals();
+        let head = queue.insert(TaskId(1), At::Head).unwrap();
+        assert!(queue.came_within(old, begun) && !queue.came_within(head, begun));
+        queue.remove(old);
+        queue.remove(head);
+        let again = queue.insert(TaskId(0), At::Tail).unwrap();
+        assert!(!queue.came_within(again, begun) && !queue.came_within(old, begun));
     }
 }

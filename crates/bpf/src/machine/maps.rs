@@ -192,6 +192,9 @@ impl Machine {
                     return Ok(Address::of(tag));
                 }
                 if values.len() <= place {
+                    if !self.memory.charge((place + 1 - values.len()) * size_of::<u32>()) {
+                        return Err(full());
+                    }
                     values.resize(place + 1, 0);
                 }
                 let size = of.definition.value_size as usize;

@@ -1,7 +1,7 @@
 //! Tasks into queues, and from one to another (`kernel/sched/ext.c`).
 
-use super::{EEXIST, EINVAL, ENOENT, Function, Kernel, errno};
-use crate::constants::{DSQ_BUILTIN, ENQ_PRIQ};
+use super::{E2BIG, EEXIST, EINVAL, ENOENT, ENOMEM, Function, Kernel, errno};
+use crate::constants::{DSQ_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_PRIQ};
 use crate::core::{Answer, Asked, Custody, Decided};
 use crate::memory;
 use crate::queues::{Place, QueueId};
@@ -39,6 +39,10 @@ pub const FUNCTIONS: &[(&str, Function)] = &[
 /// Set in the flags of an iterator: from the last task to the first (`SCX_DSQ_ITER_REV`).
 const BACKWARDS: u64 = 1 << 16;
 
+/// The most queues of a scheduler, and the most iterators that it may have open.
+const MOST_QUEUES: usize = 1 << 20;
+const MOST_CURSORS: usize = 1 << 10;
+
 /// An iterator of a program's.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
@@ -47,7 +51,7 @@ pub struct Cursor {
     /// Where it is; nowhere yet.
     place: Option<Place>,
     /// Tasks that came after it began are left out.
-    newest: i64,
+    arrivals: u64,
     /// What the task that is moved next gets.
     slice: Option<u64>,
     time: Option<u64>,
@@ -59,6 +63,9 @@ fn create(kernel: &mut Kernel, _: &mut Machine, [id, ..]: [u64; 5]) -> Answer<u6
     }
     if kernel.core.own.contains_key(&id) {
         return Ok(errno(EEXIST));
+    }
+    if kernel.core.own.len() >= MOST_QUEUES {
+        return Ok(errno(ENOMEM));
     }
     kernel.core.own.insert(id, Default::default());
     Ok(0)
@@ -74,6 +81,10 @@ fn destroy(kernel: &mut Kernel, _: &mut Machine, [id, ..]: [u64; 5]) -> Answer<u
 }
 
 fn length(kernel: &mut Kernel, _: &mut Machine, [id, ..]: [u64; 5]) -> Answer<u64> {
+    let is_local_on = id & (DSQ_BUILTIN | DSQ_LOCAL_ON) == DSQ_BUILTIN | DSQ_LOCAL_ON;
+    if is_local_on && kernel.expect_cpu(id & 0xffff_ffff).is_none() || id == DSQ_GLOBAL {
+        return Ok(errno(ENOENT));
+    }
     let queue = kernel.core.named(id, kernel.core.this.0);
     let queue = queue.and_then(|queue| kernel.core.queue(queue));
     Ok(queue.map_or(errno(ENOENT), |queue| queue.len() as u64))
@@ -103,7 +114,7 @@ fn insert_by_time_with(
 ) -> Answer<u64> {
     let mut words = [0; 4];
     for (index, word) in words.iter_mut().enumerate() {
-        *word = memory::read(machine, with + 8 * index as u64, 8)?;
+        *word = memory::read(machine, with.wrapping_add(8 * index as u64), 8)?;
     }
     let [queue, slice, time, flags] = words;
     kernel.decide(machine, task, queue, slice, Some(time), flags)
@@ -179,10 +190,18 @@ impl Kernel<'_> {
     ) -> Answer<u64> {
         let Some(cursor) = self.core.cursors.get_mut(&iterator) else { return Ok(0) };
         let (slice, time) = (cursor.slice.take(), cursor.time.take());
-        let from = QueueId::Own(cursor.queue);
+        let (from, arrivals) = (QueueId::Own(cursor.queue), cursor.arrivals);
+        if flags >> 56 != 0 {
+            self.core.error(format!("invalid enq_flags {flags:#x}"));
+            return Ok(0);
+        }
         let Some(task) = self.core.expect_task(machine, address) else { return Ok(0) };
-        let state = &self.core.tasks[task.index()];
-        if state.waits.is_none_or(|(queue, _)| queue != from) {
+        // It may have left the queue since, and may have come again.
+        let is_there = self.core.tasks[task.index()].waits.is_some_and(|(queue, place)| {
+            queue == from
+                && self.core.queue(queue).is_some_and(|queue| queue.came_within(place, arrivals))
+        });
+        if !is_there {
             return Ok(0);
         }
         if let Some(slice) = slice {
@@ -197,22 +216,8 @@ impl Kernel<'_> {
         self.core.take_out(task);
         let flags = if by_time { flags | ENQ_PRIQ } else { flags };
         let this = self.core.this;
-        let of = if queue == crate::constants::DSQ_LOCAL {
-            this.0
-        } else {
-            self.core.tasks[task.index()].cpu
-        };
-        if let Some(QueueId::Local(on)) = self.core.named(queue, of)
-            && on != self.core.tasks[task.index()].cpu
-            && !self.cx.allowed(task, schedsim::CpuId(on))
-        {
-            let name = self.core.name(task);
-            self.core.error(format!("SCX_DSQ_LOCAL[_ON] target CPU {on} not allowed for {name}"));
-        }
+        let of = if queue == DSQ_LOCAL { this.0 } else { self.core.tasks[task.index()].cpu };
         self.core.put(machine, self.cx, task, queue, of, flags)?;
-        if let Asked::Dispatch(cpu) = self.core.asked {
-            self.core.cpus[cpu.index()].brought += 1;
-        }
         Ok(1)
     }
 }
@@ -249,15 +254,20 @@ fn iterate(
     _: &mut Machine,
     [iterator, queue, flags, ..]: [u64; 5],
 ) -> Answer<u64> {
+    // Whatever was there before is over, so that a failed iterator brings nothing.
+    kernel.core.cursors.remove(&iterator);
     let Some(of) = kernel.core.own.get(&queue) else { return Ok(errno(ENOENT)) };
     if flags & !BACKWARDS != 0 {
         return Ok(errno(EINVAL));
+    }
+    if kernel.core.cursors.len() >= MOST_CURSORS {
+        return Ok(errno(E2BIG));
     }
     let cursor = Cursor {
         queue,
         backwards: flags & BACKWARDS != 0,
         place: None,
-        newest: of.newest(),
+        arrivals: of.arrivals(),
         slice: None,
         time: None,
     };
@@ -271,7 +281,7 @@ fn next(kernel: &mut Kernel, _: &mut Machine, [iterator, ..]: [u64; 5]) -> Answe
     let Some(queue) = core.own.get(&cursor.queue) else { return Ok(0) };
     while let Some((place, task)) = queue.next(cursor.place, cursor.backwards) {
         cursor.place = Some(place);
-        if !place.is_newer_than(cursor.newest) {
+        if queue.came_within(place, cursor.arrivals) {
             return Ok(core.tasks[task.index()].address);
         }
     }

@@ -116,7 +116,7 @@ impl Kernel<'_> {
         if cpu >= u64::from(self.cpus()) {
             return Ok(0);
         }
-        let (at, bit) = (mask + cpu / 8, cpu % 8);
+        let (at, bit) = (mask.wrapping_add(cpu / 8), cpu % 8);
         let byte = memory::read(machine, at, 1)?;
         match to {
             Some(true) => memory::write(machine, at, 1, byte | 1 << bit)?,

@@ -61,8 +61,15 @@ impl Kernel<'_> {
             return Ok(None);
         }
         let allowed = self.core.allowed(machine, task)?;
+        let is_bound = allowed.weight() == 1;
         let allowed = within.map_or(allowed.clone(), |within| within.and(&allowed));
-        let cpu = self.core.idle.choose(self.core.this, prev as u16, &allowed, flags);
+        let prev = prev as u16;
+        let cpu = if is_bound {
+            let claims = allowed.has(prev) && self.core.idle.claim(prev);
+            claims.then_some(prev)
+        } else {
+            self.core.idle.choose(self.core.this, prev, &allowed, flags)
+        };
         self.core.show_idle(machine)?;
         Ok(cpu)
     }
@@ -95,7 +102,8 @@ fn choose_within_with(
     machine: &mut Machine,
     [task, mask, with, ..]: [u64; 5],
 ) -> Answer<u64> {
-    let (prev, flags) = (memory::read(machine, with, 4)?, memory::read(machine, with + 16, 8)?);
+    let (prev, flags) =
+        (memory::read(machine, with, 4)?, memory::read(machine, with.wrapping_add(16), 8)?);
     choose_within(kernel, machine, [task, prev, 0, mask, flags])
 }
 
@@ -206,10 +214,10 @@ fn put(_: &mut Kernel, _: &mut Machine, _: [u64; 5]) -> Answer<u64> {
     Ok(0)
 }
 
-/// A CPU looks for another task: an idle one only, or one whose task's slice is over at once.
-fn kick(kernel: &mut Kernel, machine: &mut Machine, [cpu, flags, ..]: [u64; 5]) -> Answer<u64> {
+/// A CPU looks for another task: an idle one only, or one whose task's slice is over. It does when
+/// the event is over, as the kernel does it in an interrupt of its own (`kick_cpus_irq_workfn`).
+fn kick(kernel: &mut Kernel, _: &mut Machine, [cpu, flags, ..]: [u64; 5]) -> Answer<u64> {
     let Some(cpu) = kernel.expect_cpu(cpu) else { return Ok(0) };
-    let runs = kernel.core.cpus[usize::from(cpu)].runs;
     if flags & KICK_IDLE != 0 {
         if flags & KICK_PREEMPT != 0 {
             kernel.core.error("PREEMPT/WAIT cannot be used with SCX_KICK_IDLE");
@@ -217,9 +225,7 @@ fn kick(kernel: &mut Kernel, machine: &mut Machine, [cpu, flags, ..]: [u64; 5]) 
         kernel.cx.also(Effect::Kick(CpuId(cpu)));
         return Ok(0);
     }
-    if let (Some(runs), true) = (runs, flags & KICK_PREEMPT != 0) {
-        kernel.core.set_slice(machine, runs, 0)?;
-    }
+    kernel.core.cpus[usize::from(cpu)].is_cut |= flags & KICK_PREEMPT != 0;
     kernel.cx.also(Effect::Preempt(CpuId(cpu)));
     Ok(0)
 }

@@ -126,6 +126,9 @@ fn task_from_pid(kernel: &mut Kernel, _: &mut Machine, [pid, ..]: [u64; 5]) -> A
     Ok(index.and_then(|index| kernel.core.tasks.get(index)).map_or(0, |task| task.address))
 }
 
+/// The most numbers of an iterator (`BPF_MAX_LOOPS`).
+const MOST_ROUNDS: i64 = 8 << 20;
+
 /// An iterator over numbers: the next one and the end, four bytes each.
 fn numbers(
     _: &mut Kernel,
@@ -133,21 +136,25 @@ fn numbers(
     [iterator, start, end, ..]: [u64; 5],
 ) -> Answer<u64> {
     let (start, end) = (start as i32, end as i32);
-    let is_good = start <= end;
-    let (start, end) = if is_good { (start, end) } else { (0, 0) };
+    let failed = match i64::from(end) - i64::from(start) {
+        ..0 => errno(super::EINVAL),
+        0..=MOST_ROUNDS => 0,
+        _ => errno(super::E2BIG),
+    };
+    let (start, end) = if failed == 0 { (start, end) } else { (0, 0) };
     memory::write(machine, iterator, 4, start.wrapping_sub(1) as u32 as u64)?;
-    memory::write(machine, iterator + 4, 4, end as u32 as u64)?;
-    Ok(if is_good { 0 } else { errno(super::EINVAL) })
+    memory::write(machine, iterator.wrapping_add(4), 4, end as u32 as u64)?;
+    Ok(failed)
 }
 
 /// Returns where the number is.
 fn next_number(_: &mut Kernel, machine: &mut Machine, [iterator, ..]: [u64; 5]) -> Answer<u64> {
     let (last, end) = (
         memory::read(machine, iterator, 4)? as i32,
-        memory::read(machine, iterator + 4, 4)? as i32,
+        memory::read(machine, iterator.wrapping_add(4), 4)? as i32,
     );
     if i64::from(last) + 1 >= i64::from(end) {
-        memory::write(machine, iterator + 4, 4, 0)?;
+        memory::write(machine, iterator.wrapping_add(4), 4, 0)?;
         memory::write(machine, iterator, 4, 0)?;
         return Ok(0);
     }

@@ -67,7 +67,14 @@ impl Machine {
             return error::INVALID;
         }
         let is_full = values.len() >= of.definition.max_entries as usize;
-        if is_full && (flags == 0 || values.pop_front().is_none()) {
+        if is_full && flags == 0 {
+            return error::TOO_BIG;
+        }
+        if is_full {
+            let Some(gone) = values.pop_front() else { return error::TOO_BIG };
+            self.memory.uncharge(charged(&gone));
+        }
+        if !self.memory.charge(charged(value)) {
             return error::TOO_BIG;
         }
         values.push_back(value.into());
@@ -78,12 +85,14 @@ impl Machine {
     pub fn queue_next(&mut self, map: MapId, takes: bool) -> Option<Box<[u8]>> {
         let of = self.maps.get_mut(map.0 as usize)?;
         let Store::Line(values) = &mut of.store else { return None };
-        match (of.definition.kind == MapKind::Stack, takes) {
+        let next = match (of.definition.kind == MapKind::Stack, takes) {
             (true, true) => values.pop_back(),
             (true, false) => values.back().cloned(),
             (false, true) => values.pop_front(),
             (false, false) => values.front().cloned(),
-        }
+        };
+        self.memory.uncharge(next.as_deref().filter(|_| takes).map_or(0, charged));
+        next
     }
 
     /// The number of values in a queue or stack, or of keys in a table.
@@ -96,4 +105,9 @@ impl Machine {
             _ => 0,
         }
     }
+}
+
+/// What a value in a queue counts as, with its place.
+fn charged(value: &[u8]) -> usize {
+    value.len() + size_of::<Box<[u8]>>()
 }
