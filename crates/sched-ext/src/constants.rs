@@ -1,5 +1,8 @@
 //! Numbers of `include/linux/sched/ext.h` and `kernel/sched/ext/internal.h` that programs use.
 
+/// Jiffies in a second.
+pub const HZ: u64 = 250;
+
 pub const SLICE_DEFAULT: u64 = 20_000_000;
 pub const SLICE_INFINITE: u64 = u64::MAX;
 
@@ -11,6 +14,7 @@ pub const DSQ_LOCAL: u64 = DSQ_BUILTIN | 2;
 
 pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
 pub const OPS_ENQ_LAST: u64 = 2;
+pub const OPS_BUILTIN_IDLE_PER_NODE: u64 = 1 << 6;
 
 pub const ENQ_WAKEUP: u64 = 1;
 pub const ENQ_RESTORE: u64 = 2;

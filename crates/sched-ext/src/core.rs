@@ -2,20 +2,18 @@
 
 use super::constants::{
     DSQ_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_HEAD, ENQ_PREEMPT, ENQ_PRIQ,
-    OPS_KEEP_BUILTIN_IDLE, SLICE_DEFAULT, TASK_QUEUED,
+    SLICE_DEFAULT, TASK_QUEUED,
 };
-use super::functions::{Cursor, Function};
 use super::idle::Idle;
 use super::layout::Layout;
-use super::loaded::{Loaded, Op};
 use super::masks::Mask;
 use super::memory;
+pub use super::memory::Answer;
 use super::queues::{At, Place, Queue, QueueId};
-use bpf::{Address, Fault, Machine};
+use bpf::{Address, Btf, Machine};
 use schedsim::policy::{Context, Effect};
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The weight of a cgroup for which none was set (`CGROUP_WEIGHT_DFL`).
 const CGROUP_WEIGHT: u64 = 100;
@@ -115,6 +113,7 @@ pub struct Core {
     pub own: BTreeMap<u64, Queue>,
     pub idle: Idle,
     pub tracks_idle: bool,
+    pub by_node: bool,
     /// Whether a program may look at the masks of idle CPUs.
     shows_idle: bool,
     /// The CPU on which code runs.
@@ -139,7 +138,6 @@ pub struct Core {
     pub timed: BTreeMap<u64, u64>,
     /// What each timer does.
     pub callbacks: BTreeMap<u64, Timer>,
-    pub functions: Arc<[Option<Function>]>,
     pub root_cgroup: u64,
     /// An address space that all tasks have.
     pub memory: u64,
@@ -155,14 +153,38 @@ pub struct Timer {
     pub arguments: [u64; 3],
 }
 
-/// A result, or what a program did that it must not.
-pub type Answer<T = ()> = Result<T, Fault>;
+/// An iterator of a program's.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor {
+    pub queue: u64,
+    pub backwards: bool,
+    /// Where it is; nowhere yet.
+    pub place: Option<Place>,
+    /// Tasks that came after it began are left out.
+    pub arrivals: u64,
+    /// What the task that is moved next gets.
+    pub slice: Option<u64>,
+    pub time: Option<u64>,
+}
+
+/// What a scheduler is like, of what the core must know.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// Whether the core tracks idle CPUs.
+    pub tracks_idle: bool,
+    /// Whether a program may look at the masks of idle CPUs.
+    pub shows_idle: bool,
+    /// Whether that is by node (`SCX_OPS_BUILTIN_IDLE_PER_NODE`).
+    pub by_node: bool,
+    /// How many tasks one dispatch may insert.
+    pub most_decided: usize,
+}
 
 impl Core {
     /// Nothing is loaded yet.
-    pub fn new(loaded: &Loaded, cpus: u16) -> Core {
+    pub fn new(types: &Btf, traits: Traits, cpus: u16) -> Core {
         let flat = schedsim::Machine::ideal(cpus);
-        let mut layout = Layout::of(loaded.object().btf());
+        let mut layout = Layout::of(types);
         layout.mask_size = layout.mask_size.max(usize::from(cpus).div_ceil(64) * 8);
         Core {
             layout,
@@ -171,12 +193,12 @@ impl Core {
             global: vec![Queue::default()],
             own: BTreeMap::new(),
             idle: Idle::new(&flat),
-            tracks_idle: loaded.program(Op::UpdateIdle).is_none()
-                || loaded.flags() & OPS_KEEP_BUILTIN_IDLE != 0,
-            shows_idle: loaded.object().functions().iter().any(|of| of.name.contains("_get_idle_")),
+            tracks_idle: traits.tracks_idle,
+            by_node: traits.by_node,
+            shows_idle: traits.shows_idle,
             this: CpuId(0),
             asked: Asked::Otherwise,
-            most_decided: loaded.most_decided(),
+            most_decided: traits.most_decided,
             idle_masks: [0; 2],
             all_mask: 0,
             node_of: vec![0; usize::from(cpus)],
@@ -187,7 +209,6 @@ impl Core {
             texts: Vec::new(),
             timed: BTreeMap::new(),
             callbacks: BTreeMap::new(),
-            functions: Arc::clone(loaded.functions()),
             root_cgroup: 0,
             memory: 0,
             init_arguments: 0,

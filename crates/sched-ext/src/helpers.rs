@@ -1,8 +1,8 @@
 //! The helpers that a machine leaves to the kernel, by number.
 
+use super::constants::HZ;
 use super::core::{Answer, Timer};
-use super::functions::{EBUSY, EINVAL, ENOENT, Kernel, errno};
-use super::loaded::HZ;
+use super::kernel::{EBUSY, EINVAL, ENOENT, Kernel, errno};
 use super::memory;
 use bpf::{Address, Fault, FunctionId, Machine, Outside};
 use schedsim::Time;
@@ -18,7 +18,7 @@ impl Outside for Kernel<'_> {
         function: FunctionId,
         arguments: [u64; 5],
     ) -> Result<u64, Fault> {
-        let called = self.core.functions.get(function.0 as usize).copied().flatten();
+        let called = self.functions.get(function.0 as usize).copied().flatten();
         match called {
             Some(called) => called(self, machine, arguments),
             None => Err(Fault::new("calls a kernel function that is not there")),

@@ -20,6 +20,7 @@ mod core;
 mod functions;
 mod helpers;
 mod idle;
+mod kernel;
 mod layout;
 mod loaded;
 mod masks;

@@ -1,8 +1,10 @@
 //! An object that has a scheduler, ready to be loaded again and again.
 
-use super::constants::{ENUMS, OPS_ENQ_LAST};
-use super::functions::{self, Function};
+use super::constants::{ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_KEEP_BUILTIN_IDLE};
+use super::core::Traits;
+use super::functions;
 use super::helpers;
+use super::kernel::Function;
 use bpf::{
     KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings, StructOps,
 };
@@ -14,8 +16,6 @@ use std::sync::Arc;
 const TABLE: &str = "sched_ext_ops";
 /// As `CONFIG_HZ=250`, with which Debian builds its kernels.
 const TICK: Nanos = Nanos(4_000_000);
-/// Jiffies in a second.
-pub const HZ: u64 = 250;
 /// Without `timeout_ms`, a task that is runnable may wait as long (`SCX_WATCHDOG_MAX_TIMEOUT`).
 const TIMEOUT: Nanos = Nanos(30_000_000_000);
 /// Without `dispatch_max_batch` (`SCX_DSP_DFL_MAX_BATCH`).
@@ -306,9 +306,16 @@ impl Loaded {
         self.timeout
     }
 
-    /// How many tasks one dispatch may insert.
-    pub fn most_decided(&self) -> usize {
-        self.batch as usize
+    /// What the core must know of it.
+    pub fn traits(&self) -> Traits {
+        let functions = self.object.functions();
+        Traits {
+            tracks_idle: self.program(Op::UpdateIdle).is_none()
+                || self.flags & OPS_KEEP_BUILTIN_IDLE != 0,
+            shows_idle: functions.iter().any(|of| of.name.contains("_get_idle_")),
+            by_node: self.flags & OPS_BUILTIN_IDLE_PER_NODE != 0,
+            most_decided: self.batch as usize,
+        }
     }
 
     /// The time between two ticks.

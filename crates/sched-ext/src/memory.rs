@@ -1,7 +1,9 @@
 //! Memory of a machine by plain numbers, as programs hand them over.
 
-use super::core::Answer;
-use bpf::{Address, Field, Machine};
+use bpf::{Address, Fault, Field, Machine};
+
+/// A result, or what a program did that it must not.
+pub type Answer<T = ()> = Result<T, Fault>;
 
 /// The number of `size` bytes, at most eight, at `at`.
 pub fn read(machine: &Machine, at: u64, size: usize) -> Answer<u64> {

@@ -8,7 +8,7 @@ mod shown;
 
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};
-use super::functions::Kernel;
+use super::kernel::Kernel;
 use super::loaded::{Loaded, Op};
 use super::queues::QueueId;
 use bpf::{Address, Machine};
@@ -54,7 +54,7 @@ pub struct Compiled {
 impl Compiled {
     /// The scheduler on `cpus` CPUs.
     pub fn new(loaded: Loaded, cpus: u16) -> Compiled {
-        let mut core = Core::new(&loaded, cpus);
+        let mut core = Core::new(loaded.object().btf(), loaded.traits(), cpus);
         let machine = loaded.machine(cpus).unwrap_or_else(|refused| {
             core.error(refused.to_string());
             loaded.machine(1).expect("it was made when it was read")
@@ -82,7 +82,7 @@ impl Compiled {
         let Some(program) = self.loaded.program(op).filter(|_| self.core.exit.is_none()) else {
             return 0;
         };
-        let mut kernel = Kernel { core: &mut self.core, cx };
+        let mut kernel = Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
         self.machine.cpu = kernel.core.this.0.into();
         match self.machine.run(&mut kernel, program, arguments) {
             Ok(answer) => answer,
@@ -591,7 +591,8 @@ impl Policy for Compiled {
                 continue;
             }
             self.machine.cpu = self.core.this.0.into();
-            let mut kernel = Kernel { core: &mut self.core, cx };
+            let mut kernel =
+                Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
             let called = self.machine.call(&mut kernel, callback, [map, key, value, 0, 0]);
             if let Err(fault) = called {
                 self.core.error(format!("a timer: {fault}"));

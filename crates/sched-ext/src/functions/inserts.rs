@@ -2,9 +2,9 @@
 
 use super::{E2BIG, EEXIST, EINVAL, ENOENT, ENOMEM, Function, Kernel, errno};
 use crate::constants::{DSQ_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_PRIQ};
-use crate::core::{Answer, Asked, Custody, Decided};
+use crate::core::{Answer, Asked, Cursor, Custody, Decided};
 use crate::memory;
-use crate::queues::{Place, QueueId};
+use crate::queues::QueueId;
 use bpf::Machine;
 use schedsim::TaskId;
 
@@ -42,20 +42,6 @@ const BACKWARDS: u64 = 1 << 16;
 /// The most queues of a scheduler, and the most iterators that it may have open.
 const MOST_QUEUES: usize = 1 << 20;
 const MOST_CURSORS: usize = 1 << 10;
-
-/// An iterator of a program's.
-#[derive(Clone, Copy, Debug)]
-pub struct Cursor {
-    queue: u64,
-    backwards: bool,
-    /// Where it is; nowhere yet.
-    place: Option<Place>,
-    /// Tasks that came after it began are left out.
-    arrivals: u64,
-    /// What the task that is moved next gets.
-    slice: Option<u64>,
-    time: Option<u64>,
-}
 
 fn create(kernel: &mut Kernel, _: &mut Machine, [id, ..]: [u64; 5]) -> Answer<u64> {
     if id & DSQ_BUILTIN != 0 {

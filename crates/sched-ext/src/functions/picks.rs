@@ -19,9 +19,15 @@ pub const FUNCTIONS: &[(&str, Function)] = &[
     ("scx_bpf_pick_any_cpu_node", pick_any_of_node),
     ("scx_bpf_test_and_clear_cpu_idle", claim),
     ("scx_bpf_get_idle_cpumask", idle_cpus),
-    ("scx_bpf_get_idle_cpumask_node", idle_cpus),
+    ("scx_bpf_get_idle_cpumask_node", |kernel, _, _| {
+        _ = kernel.tracks_idle(Some(true));
+        Ok(kernel.core.idle_masks[0])
+    }),
     ("scx_bpf_get_idle_smtmask", idle_cores),
-    ("scx_bpf_get_idle_smtmask_node", idle_cores),
+    ("scx_bpf_get_idle_smtmask_node", |kernel, _, _| {
+        _ = kernel.tracks_idle(Some(true));
+        Ok(kernel.core.idle_masks[1])
+    }),
     ("scx_bpf_put_idle_cpumask", put),
     ("scx_bpf_put_cpumask", put),
     ("scx_bpf_get_online_cpumask", all),
@@ -30,12 +36,17 @@ pub const FUNCTIONS: &[(&str, Function)] = &[
 ];
 
 impl Kernel<'_> {
-    /// Whether the core tracks idle CPUs; if not, the scheduler ends.
-    fn tracks_idle(&mut self) -> bool {
-        if !self.core.tracks_idle {
-            self.core.error("built-in idle tracking is disabled");
-        }
-        self.core.tracks_idle
+    /// Whether the core tracks idle CPUs, and by node or not as the function wants. If not, the
+    /// scheduler ends.
+    fn tracks_idle(&mut self, by_node: Option<bool>) -> bool {
+        let wrong = match by_node {
+            _ if !self.core.tracks_idle => "built-in idle tracking is disabled",
+            Some(true) if !self.core.by_node => "per-node idle tracking is disabled",
+            Some(false) if self.core.by_node => "per-node idle tracking is enabled",
+            _ => return true,
+        };
+        self.core.error(wrong);
+        false
     }
 
     fn picked(&mut self, machine: &mut Machine, cpu: Option<u16>) -> Answer<u64> {
@@ -51,7 +62,7 @@ impl Kernel<'_> {
         within: Option<Mask>,
         flags: u64,
     ) -> Answer<Option<u16>> {
-        if !self.tracks_idle() {
+        if !self.tracks_idle(None) {
             return Ok(None);
         }
         let Some(task) = self.core.expect_task(machine, address) else { return Ok(None) };
@@ -112,7 +123,7 @@ fn pick_idle(
     machine: &mut Machine,
     [mask, flags, ..]: [u64; 5],
 ) -> Answer<u64> {
-    if !kernel.tracks_idle() {
+    if !kernel.tracks_idle(Some(false)) {
         return Ok(errno(EBUSY));
     }
     let mask = kernel.core.mask(machine, mask)?;
@@ -125,7 +136,7 @@ fn pick_idle_of_node(
     machine: &mut Machine,
     [mask, node, flags, ..]: [u64; 5],
 ) -> Answer<u64> {
-    if !kernel.tracks_idle() {
+    if !kernel.tracks_idle(Some(true)) {
         return Ok(errno(EBUSY));
     }
     let mask = kernel.core.mask(machine, mask)?;
@@ -175,7 +186,7 @@ fn pick_any_of_node(
 }
 
 fn claim(kernel: &mut Kernel, machine: &mut Machine, [cpu, ..]: [u64; 5]) -> Answer<u64> {
-    if !kernel.tracks_idle() {
+    if !kernel.tracks_idle(None) {
         return Ok(0);
     }
     let Some(cpu) = kernel.expect_cpu(cpu) else { return Ok(0) };
@@ -197,12 +208,12 @@ impl Kernel<'_> {
 }
 
 fn idle_cpus(kernel: &mut Kernel, _: &mut Machine, _: [u64; 5]) -> Answer<u64> {
-    _ = kernel.tracks_idle();
+    _ = kernel.tracks_idle(Some(false));
     Ok(kernel.core.idle_masks[0])
 }
 
 fn idle_cores(kernel: &mut Kernel, _: &mut Machine, _: [u64; 5]) -> Answer<u64> {
-    _ = kernel.tracks_idle();
+    _ = kernel.tracks_idle(Some(false));
     Ok(kernel.core.idle_masks[1])
 }
 

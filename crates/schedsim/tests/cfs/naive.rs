@@ -113,11 +113,7 @@ impl Naive {
 
 impl Policy for Naive {
     fn needs(&self) -> Needs {
-        Needs {
-            tick: Some(Nanos(self.tick as u64)),
-            blocking: true,
-            ..Needs::default()
-        }
+        Needs { tick: Some(Nanos(self.tick as u64)), blocking: true, ..Needs::default() }
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
