@@ -69,8 +69,8 @@ impl Outside for Kernel<'_> {
 
 /// The most lines of what programs print that are kept.
 const MOST_TEXTS: usize = 1 << 12;
-/// A timer rings no earlier after it was started: a program takes no time here, so that one that
-/// starts its timer at once would ring for ever.
+/// A timer rings no earlier after it was started. A program takes no time here, so one that starts
+/// its timer at once would ring for ever.
 const SHORTEST: u64 = 1000;
 
 /// The timer is to be started relative to now, or at a time (`BPF_F_TIMER_ABS`).

@@ -258,7 +258,7 @@ impl Loaded {
     /// A fresh machine.
     ///
     /// # Errors
-    /// If there is too little memory for so many CPUs.
+    /// If there is too little memory for all CPUs.
     pub fn machine(&self, cpus: u16) -> Result<Machine, Refused> {
         let mut machine = self.made(cpus)?;
         for (name, value) in ENUMS {

@@ -23,8 +23,8 @@ use schedsim::{CpuId, Nanos, TaskId, Time};
 const NO_END: Nanos = Nanos(1 << 60);
 /// How often a dispatch is tried that brings tasks but none for this CPU (`SCX_DSP_MAX_LOOPS`).
 const MOST_LOOPS: u32 = 32;
-/// How often a CPU may dispatch at one time: programs take no time here, so that one that has its
-/// own CPU dispatch again whenever it does would never end.
+/// How often a CPU may dispatch at one time. Programs take no time here, so one that has its own CPU
+/// dispatch whenever it does would never end.
 const MOST_DISPATCHES: u32 = 1 << 14;
 
 /// What a CPU does next.
