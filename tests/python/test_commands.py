@@ -23,6 +23,7 @@ NOT_RUN = {
     "sudo schedlab record --calibrate -o server.rec --pid $(pidof -s redis-server) -- redis-benchmark -q -t get": "needs root and a running Redis",
     "schedlab compare yield:2,8 --on vm --policy kernel:other,scx:./my_scheduler": GUEST,
     "schedlab run yield:8 --on vm --policy scx:./my_scheduler --functions 20": GUEST,
+    "schedlab compare server.rec --policy eevdf,scx:./main.bpf.o": "needs an object of the reader's; crates/schedlab/tests/compiled.rs runs one",
     "schedlab scheduler add bpfland@1.1.4": "fetches and builds a published scheduler",
     "schedlab queue --crossover rbtree,sorted-list --count instructions": "counts for minutes",
     "cargo add readyq": "needs a registry; tools/published builds the package from what would be published",
