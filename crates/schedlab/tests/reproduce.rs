@@ -444,7 +444,7 @@ fn figures_are_written_as_data() {
     );
     let report = scratch.read("out/report.html");
     assert!(
-        report.contains("<svg") && report.contains("<pre>A·A·A··A·A"),
+        report.contains("<svg") && report.contains(">A·A·A··A·A"),
         "a network, and a row per level"
     );
     assert!(Path::new(&scratch.path("out/results.csv")).exists());
