@@ -1,6 +1,6 @@
 //! Numbers of `include/linux/sched/ext.h` and `kernel/sched/ext/internal.h` that programs use.
 
-/// Jiffies in a second.
+/// Jiffies in a second (`CONFIG_HZ`), as Debian builds its kernels.
 pub const HZ: u64 = 250;
 
 pub const SLICE_DEFAULT: u64 = 20_000_000;

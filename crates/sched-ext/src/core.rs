@@ -141,7 +141,8 @@ pub struct Core {
     pub root_cgroup: u64,
     /// An address space that all tasks have.
     pub memory: u64,
-    init_arguments: u64,
+    /// Where the arguments of these operations are.
+    pub init_arguments: u64,
     pub exit_arguments: u64,
     pub cgroup_arguments: u64,
 }
@@ -301,11 +302,6 @@ impl Core {
         let Task { address, mask, .. } = std::mem::take(&mut self.tasks[task.index()]);
         machine.free(Address(address))?;
         machine.free(Address(mask))
-    }
-
-    /// Where the arguments of `init_task` are.
-    pub fn init_arguments(&mut self, _: &mut Machine) -> Answer<u64> {
-        Ok(self.init_arguments)
     }
 
     /// `task` becomes runnable, or ends to be.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// The type of the table that a scheduler is.
 const TABLE: &str = "sched_ext_ops";
-/// As `CONFIG_HZ=250`, with which Debian builds its kernels.
-const TICK: Nanos = Nanos(4_000_000);
+/// The time between two ticks.
+const TICK: Nanos = Nanos(1_000_000_000 / HZ);
 /// Without `timeout_ms`, a task that is runnable may wait as long (`SCX_WATCHDOG_MAX_TIMEOUT`).
 const TIMEOUT: Nanos = Nanos(30_000_000_000);
 /// Without `dispatch_max_batch` (`SCX_DSP_DFL_MAX_BATCH`).

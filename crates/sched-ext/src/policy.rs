@@ -12,9 +12,7 @@ use super::kernel::Kernel;
 use super::loaded::{Loaded, Op};
 use super::queues::QueueId;
 use bpf::{Address, Machine};
-use schedsim::policy::{
-    Context, Dispatch, Effect, Enqueue, Needs, Policy, Promises, Reweight, Stop, Wake,
-};
+use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Reweight, Stop, Wake};
 use schedsim::seat::Callback;
 use schedsim::workload::Affinity;
 use schedsim::{CpuId, Nanos, TaskId, Time};
@@ -93,6 +91,14 @@ impl Compiled {
         }
     }
 
+    /// Calls an operation that may fail, which ends the scheduler.
+    fn expect(&mut self, cx: &mut Context, op: Op, arguments: &[u64], about: &str) {
+        let answer = self.call(cx, op, arguments) as i32;
+        if answer < 0 && self.core.exit.is_none() {
+            self.core.error(format!("ops.{}() failed ({answer}){about}", op.name()));
+        }
+    }
+
     fn has(&self, op: Op) -> bool {
         self.loaded.program(op).is_some()
     }
@@ -144,15 +150,9 @@ impl Compiled {
         let timeout = self.loaded.timeout().0;
         self.watch_at = Time(cx.now().0.saturating_add(timeout / 2));
         self.tried(|own| own.core.begin(&mut own.machine, cx.machine()));
-        let answer = self.call(cx, Op::Init, &[]) as i32;
-        if answer < 0 && self.core.exit.is_none() {
-            self.core.error(format!("ops.init() failed ({answer})"));
-        }
+        self.expect(cx, Op::Init, &[], "");
         let arguments = [self.core.root_cgroup, self.core.cgroup_arguments];
-        let answer = self.call(cx, Op::CgroupInit, &arguments) as i32;
-        if answer < 0 && self.core.exit.is_none() {
-            self.core.error(format!("ops.cgroup_init() failed ({answer}) for the root cgroup"));
-        }
+        self.expect(cx, Op::CgroupInit, &arguments, " for the root cgroup");
     }
 
     /// Before each callback: code runs on `cpu` now.
@@ -314,21 +314,13 @@ impl Policy for Compiled {
         }
     }
 
-    fn promises(&self) -> Promises {
-        Promises::default()
-    }
-
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         self.enter(cx, cpu);
         self.tried(|own| own.create(cx, task));
-        let arguments = self.tried(|own| own.core.init_arguments(&mut own.machine));
-        let address = self.address(task);
-        let answer = self.call(cx, Op::InitTask, &[address, arguments]) as i32;
-        if answer < 0 && self.core.exit.is_none() {
-            let name = self.core.name(task);
-            self.core.error(format!("ops.init_task() failed ({answer}) for {name}"));
-        }
+        let arguments = [self.address(task), self.core.init_arguments];
+        let name = self.core.name(task);
+        self.expect(cx, Op::InitTask, &arguments, &format!(" for {name}"));
         self.join(cx, task);
         self.settle(cx, Callback::InitTask);
     }

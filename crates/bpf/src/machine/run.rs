@@ -284,34 +284,14 @@ impl Machine {
 
     fn atomic64(&mut self, address: u64, kind: u8, value: u64, expected: u64) -> Option<u64> {
         let before = u64::from_le_bytes(self.memory.load(address)?);
-        let after = match kind {
-            EXCHANGE => value,
-            COMPARE if before == expected => value,
-            COMPARE => before,
-            _ => match kind & !1 {
-                0x00 => before.wrapping_add(value),
-                0x40 => before | value,
-                0x50 => before & value,
-                _ => before ^ value,
-            },
-        };
+        let after = after_atomic(kind, before, value, expected);
         self.memory.store(address, after.to_le_bytes())?;
         Some(before)
     }
 
     fn atomic32(&mut self, address: u64, kind: u8, value: u32, expected: u32) -> Option<u64> {
         let before = u32::from_le_bytes(self.memory.load(address)?);
-        let after = match kind {
-            EXCHANGE => value,
-            COMPARE if before == expected => value,
-            COMPARE => before,
-            _ => match kind & !1 {
-                0x00 => before.wrapping_add(value),
-                0x40 => before | value,
-                0x50 => before & value,
-                _ => before ^ value,
-            },
-        };
+        let after = after_atomic(kind, before.into(), value.into(), expected.into()) as u32;
         self.memory.store(address, after.to_le_bytes())?;
         Some(u64::from(before))
     }
@@ -343,5 +323,20 @@ impl Machine {
         };
         let why = why.unwrap_or("jumps into the middle of an instruction");
         self.locate(Fault::of(FaultKind::Missing, why), at)
+    }
+}
+
+/// What memory holds after an atomic instruction. One of 32 bits keeps the lower half.
+fn after_atomic(kind: u8, before: u64, value: u64, expected: u64) -> u64 {
+    match kind {
+        EXCHANGE => value,
+        COMPARE if before == expected => value,
+        COMPARE => before,
+        _ => match kind & !1 {
+            0x00 => before.wrapping_add(value),
+            0x40 => before | value,
+            0x50 => before & value,
+            _ => before ^ value,
+        },
     }
 }
