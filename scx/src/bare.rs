@@ -6,10 +6,13 @@
 //! given as `NAME=VALUE`.
 
 use crate::error::Error;
+use crate::objects;
 use crate::scheduler::{self, Scheduler};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Enum, Enum64, Var};
-use libbpf_rs::{AsRawLibbpf, MapType, ObjectBuilder, OpenObject};
+
+use libbpf_rs::btf::types::{DataSec, Enum, Enum64, MemberAttr, Struct, Var};
+use libbpf_rs::btf::{ReferencesType, TypeId};
+use libbpf_rs::{AsRawLibbpf, Link, MapType, Object, ObjectBuilder, OpenObject};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -18,10 +21,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A constant of an object.
+/// A constant of an object, or a member of its table of operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Constant {
-    /// Where it is: `.rodata` or `.data`, with what may follow.
+    /// Where it is: `.rodata` or `.data`, with what may follow, or the table's name.
     section: String,
     offset: usize,
     size: usize,
@@ -29,6 +32,21 @@ struct Constant {
 
 /// What constants begin with that are the kernel's, after which its name follows.
 const OF_KERNEL: &str = "__SCX_";
+
+/// What names of members of the table begin with, and those that may be set.
+const OF_TABLE: &str = "ops.";
+const SETTABLE: [&str; 3] = ["flags", "timeout_ms", "dispatch_max_batch"];
+/// The flags of `sched_ext_ops`, by their bits (Linux 6.18).
+const FLAGS: [(u32, &str); 8] = [
+    (0, "SCX_OPS_KEEP_BUILTIN_IDLE"),
+    (1, "SCX_OPS_ENQ_LAST"),
+    (2, "SCX_OPS_ENQ_EXITING"),
+    (3, "SCX_OPS_SWITCH_PARTIAL"),
+    (4, "SCX_OPS_ENQ_MIGRATION_DISABLED"),
+    (5, "SCX_OPS_ALLOW_QUEUED_WAKEUP"),
+    (6, "SCX_OPS_BUILTIN_IDLE_PER_NODE"),
+    (16, "SCX_OPS_HAS_CGROUP_WEIGHT"),
+];
 
 /// An opened object.
 struct Bare {
@@ -47,17 +65,24 @@ pub fn check(file: &Path, settings: &[String]) -> Result<(), Error> {
 }
 
 /// Lets the scheduler of `file` schedule this machine until `ended`, or until the kernel ends it.
+/// With a witness, the kernel's trace has what the kernel keeps of each task.
 ///
 /// # Errors
 /// As of [`check`], [`Error::Missing`] if this kernel cannot have it, and
 /// [`Error::Ejected`] if the kernel ends it.
-pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), Error> {
+pub fn run(
+    file: &Path,
+    settings: &[String],
+    with_witness: bool,
+    ended: &AtomicBool,
+) -> Result<(), Error> {
     let mut bare = Bare::open(file)?;
     bare.take_from_kernel()?;
     settings.iter().try_for_each(|setting| bare.set(setting))?;
     let mut scheduler = Scheduler::load_opened(&file.display().to_string(), bare.object)?;
     let log = kernel_log();
     scheduler.attach()?;
+    let _witness = with_witness.then(witness).transpose()?;
     while !ended.load(Relaxed) {
         if !scheduler::is_enabled() {
             let why = log.map(said_of_it).filter(|why| !why.is_empty());
@@ -67,6 +92,17 @@ pub fn run(file: &Path, settings: &[String], ended: &AtomicBool) -> Result<(), E
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
+}
+
+/// The witness, which writes until this is dropped.
+fn witness() -> Result<(Object, Vec<Link>), Error> {
+    let bytes = objects::object(objects::WITNESS)
+        .ok_or_else(|| Error::Internal("the witness was not built".into()))?;
+    let failed = |error: libbpf_rs::Error| Error::Missing(format!("the witness: {error:#}"));
+    let opened = ObjectBuilder::default().open_memory(bytes).map_err(failed)?;
+    let object = opened.load().map_err(failed)?;
+    let links = object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>();
+    Ok((object, links.map_err(failed)?))
 }
 
 /// What the kernel logs from now on, if this user may read it.
@@ -134,7 +170,14 @@ impl Bare {
         let Some(constant) = self.constants.get(name).cloned() else {
             return Err(Error::Usage(self.no_such(name)));
         };
-        let number = number(value).ok_or_else(|| {
+        let is_flags = name.strip_prefix(OF_TABLE) == Some("flags");
+        let value_of = if is_flags { flags(value) } else { number(value) };
+        let number = value_of.ok_or_else(|| {
+            if is_flags {
+                let names = FLAGS.map(|(_, name)| name).join(", ");
+                let what = format!("{setting}: give a number, or names joined by `|`: {names}");
+                return Error::Usage(what);
+            }
             Error::Usage(format!(
                 "{setting}: give a whole number, true, false, or a duration with its unit, as in \
                  5ms: it is kept in nanoseconds"
@@ -203,6 +246,10 @@ fn constants(btf: &Btf<'_>) -> BTreeMap<String, Constant> {
         let Some(name) = section.name().map(|name| name.to_string_lossy().into_owned()) else {
             continue;
         };
+        if name.trim_start_matches('?').starts_with(".struct_ops") {
+            section.iter().for_each(|place| all.extend(members(btf, place.ty)));
+            continue;
+        }
         if ![".rodata", ".data", ".bss"].iter().any(|kind| name.starts_with(kind)) {
             continue;
         }
@@ -220,6 +267,29 @@ fn constants(btf: &Btf<'_>) -> BTreeMap<String, Constant> {
         }
     }
     all
+}
+
+/// The members of a table of operations that may be set, by their names after `ops.`.
+fn members(btf: &Btf<'_>, variable: TypeId) -> Vec<(String, Constant)> {
+    let found = btf.type_by_id::<Var<'_>>(variable).and_then(|variable| {
+        let table = variable.name()?.to_string_lossy().into_owned();
+        Some((table, btf.type_by_id::<Struct<'_>>(variable.referenced_type_id())?))
+    });
+    let Some((table, structure)) = found else { return Vec::new() };
+    let settable = structure.iter().filter_map(|member| {
+        let name = member.name?.to_str().filter(|name| SETTABLE.contains(name))?;
+        let MemberAttr::Normal { offset } = member.attr else { return None };
+        let size = if name == "flags" { 8 } else { 4 };
+        let place = Constant { section: table.clone(), offset: offset as usize / 8, size };
+        Some((format!("{OF_TABLE}{name}"), place))
+    });
+    settable.collect()
+}
+
+/// The number of flags, which are names joined by `|`, or a number.
+fn flags(text: &str) -> Option<i128> {
+    let named = |name: &str| FLAGS.iter().find(|(_, of)| *of == name).map(|(bit, _)| 1 << *bit);
+    text.split('|').try_fold(0, |all, flag| Some(all | named(flag).or_else(|| number(flag))?))
 }
 
 /// The kernel's enumerators of sched_ext, by name.
@@ -271,6 +341,8 @@ mod tests {
         assert_eq!((of("7"), of("-1"), of("0x10")), (Some(7), Some(-1), Some(16)));
         assert_eq!((of("5ms"), of("true"), of("20us")), (Some(5_000_000), Some(1), Some(20_000)));
         assert_eq!((of("five"), of(""), of("1.5")), (None, None, None));
+        assert_eq!(flags("SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING"), Some(6));
+        assert_eq!((flags("0x12"), flags("SCX_OPS_LAST"), flags("1|")), (Some(18), None, None));
         assert_eq!(fitting(255, 1), Some(vec![255]));
         assert_eq!((fitting(256, 1), fitting(-129, 1)), (None, None));
         assert_eq!(fitting(-1, 4), Some(vec![255; 4]));

@@ -40,6 +40,9 @@ struct Arguments {
     /// A constant of that object, as in slice_ns=5ms; may be given several times
     #[arg(long, value_name = "NAME=VALUE", requires = "object")]
     set: Vec<String>,
+    /// Write what the kernel keeps of each task into its trace, at each wakeup and switch
+    #[arg(long, requires = "object")]
+    witness: bool,
     /// Only check that it is such an object and has these constants
     #[arg(long, requires = "object")]
     check: bool,
@@ -104,7 +107,7 @@ fn bare_object(arguments: &Arguments, object: &Path) -> Result<(), Error> {
     }
     expect_meant(arguments)?;
     end_by_signal()?;
-    bare::run(object, &arguments.set, &ENDED)
+    bare::run(object, &arguments.set, arguments.witness, &ENDED)
 }
 
 fn expect_meant(arguments: &Arguments) -> Result<(), Error> {

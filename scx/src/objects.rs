@@ -2,6 +2,8 @@
 
 /// The program of the bridge, which is no policy.
 pub const BRIDGE: &str = "bridge";
+/// The program that writes into the kernel's trace, which is no policy.
+pub const WITNESS: &str = "witness";
 
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -15,5 +17,5 @@ pub fn twins() -> impl Iterator<Item = &'static str> {
     OBJECTS
         .iter()
         .map(|(name, _)| *name)
-        .filter(|name| *name != BRIDGE && !name.starts_with("canary_"))
+        .filter(|name| ![BRIDGE, WITNESS].contains(name) && !name.starts_with("canary_"))
 }

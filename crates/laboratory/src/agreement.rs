@@ -10,6 +10,7 @@
 //! decide, a microsecond at the start changes the rest of the order. Then no simulation can be
 //! nearer to one boot than another boot is.
 
+mod explained;
 mod simulated;
 mod table;
 
@@ -22,6 +23,9 @@ use std::path::PathBuf;
 use worlds::guest::{Booted, GuestWorld};
 use worlds::vm::conformance::Conformance;
 use worlds::{Observed, Program, Session, Trial, World};
+
+/// Maximum difference of slices and of virtual times, in ns of a task's time.
+const KEPT: u64 = 10_000;
 
 /// The input of the comparison.
 pub struct Agreement<'a> {
@@ -37,6 +41,8 @@ pub struct Agreement<'a> {
     pub seed: u64,
     /// Whether all rules are checked in the simulations.
     pub check: bool,
+    /// Whether each decision that differs is shown.
+    pub explain: bool,
     /// The directory for the results and both sequences of dispatches, if any.
     pub output: Option<PathBuf>,
 }
@@ -63,6 +69,8 @@ struct Pair {
     conformance: Vec<(Bursts, Conformance)>,
     /// Whether the policy takes the kernel's decisions, or the rule that it broke.
     judgement: Option<Judgement>,
+    /// The names of the recording's tasks.
+    tasks: Vec<String>,
 }
 
 /// The CPU bursts of the tasks in a simulation.
@@ -140,6 +148,9 @@ impl Agreement<'_> {
                 let itself = Own::of(&boots);
                 let mut goals = table::Goals::default();
                 text += &table::agreement(&boots, &itself, &mut goals);
+                if self.explain {
+                    boots.iter().for_each(|pair| text += &explained::differences(pair));
+                }
                 missed.extend(goals.missed.iter().map(|goal| format!("{name}, {case}: {goal}")));
                 rows.extend(boots.iter().flat_map(|pair| pair.rows()));
                 rows.extend(itself.into_iter().map(|own| own.row));
@@ -190,7 +201,12 @@ impl Pair {
             let differences = differences
                 .map(|(how, number)| count(Metric::decision_differences, how.name(), number));
             let note = Some(format!("{} decisions", judgement.decisions));
+            let kept = judgement.kept_alike(KEPT).map(|share| {
+                let note = Some(format!("{} states", judgement.states));
+                of(Metric::equal_task_states, Some(share), note)
+            });
             std::iter::once(of(Metric::equal_decisions, Some(judgement.share()), note))
+                .chain(kept)
                 .chain(differences)
                 .collect::<Vec<_>>()
         });

@@ -193,6 +193,9 @@ metrics! {
     equal_decisions: "1", Higher,
         "Share of the recorded decisions that the policy also takes, each in the recorded \
          situation.";
+    equal_task_states: "1", Higher,
+        "Share of the recorded slices and virtual times of tasks that are the policy's too, within \
+         10 us of the task's time.";
     equal_dispatches: "1", Higher,
         "Share of the dispatches that come in the same order in the simulation of the described \
          bursts.";

@@ -16,6 +16,18 @@ pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
 pub const OPS_ENQ_LAST: u64 = 2;
 pub const OPS_BUILTIN_IDLE_PER_NODE: u64 = 1 << 6;
 
+/// The flags of `sched_ext_ops`, by name.
+pub const OPS_FLAGS: [(&str, u64); 8] = [
+    ("SCX_OPS_KEEP_BUILTIN_IDLE", OPS_KEEP_BUILTIN_IDLE),
+    ("SCX_OPS_ENQ_LAST", OPS_ENQ_LAST),
+    ("SCX_OPS_ENQ_EXITING", 1 << 2),
+    ("SCX_OPS_SWITCH_PARTIAL", 1 << 3),
+    ("SCX_OPS_ENQ_MIGRATION_DISABLED", 1 << 4),
+    ("SCX_OPS_ALLOW_QUEUED_WAKEUP", 1 << 5),
+    ("SCX_OPS_BUILTIN_IDLE_PER_NODE", OPS_BUILTIN_IDLE_PER_NODE),
+    ("SCX_OPS_HAS_CGROUP_WEIGHT", 1 << 16),
+];
+
 pub const ENQ_WAKEUP: u64 = 1;
 pub const ENQ_RESTORE: u64 = 2;
 pub const ENQ_HEAD: u64 = 1 << 4;

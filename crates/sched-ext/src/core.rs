@@ -11,7 +11,7 @@ use super::memory;
 pub use super::memory::Answer;
 use super::queues::{At, Place, Queue, QueueId};
 use bpf::{Address, Btf, Machine};
-use schedsim::policy::{Context, Effect};
+use schedsim::policy::{Context, Effect, InKernel};
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
 
@@ -64,6 +64,8 @@ pub struct Cpu {
     /// The task that runs on, of which the scheduler gets no callback.
     pub keeps: Option<TaskId>,
     pub runs: Option<TaskId>,
+    /// The task that a better class interrupts: the scheduler knows that it has stopped.
+    pub released: Option<TaskId>,
     /// The task that it has just stopped, which sleeps.
     pub slept: Option<TaskId>,
     /// Whether the slice of its task ends when the event is over (`cpus_to_preempt`).
@@ -408,6 +410,28 @@ impl Core {
 
     pub fn set_slice(&self, machine: &mut Machine, task: TaskId, slice: u64) -> Answer {
         memory::set(machine, self.tasks[task.index()].address, self.layout.slice, slice)
+    }
+
+    /// A recorded kernel has this of `task`: it has it too from now on, and its place in a queue by
+    /// virtual time. Returns what it had.
+    pub fn correct(
+        &mut self,
+        machine: &mut Machine,
+        task: TaskId,
+        kernel: InKernel,
+    ) -> Answer<InKernel> {
+        let Task { address, waits, .. } = self.tasks[task.index()];
+        let vtime = memory::get(machine, address, self.layout.vtime)?;
+        let own = InKernel { slice: self.slice(machine, task)?, vtime };
+        self.set_slice(machine, task, kernel.slice)?;
+        memory::set(machine, address, self.layout.vtime, kernel.vtime)?;
+        if let Some((id, place)) = waits.filter(|_| kernel.vtime != vtime)
+            && let Some(queue) = self.queue_mut(id)
+        {
+            let moved = queue.rank_again(place, kernel.vtime);
+            self.tasks[task.index()].waits = Some((id, moved));
+        }
+        Ok(own)
     }
 
     /// Charges the task of `cpu` for the time since it was charged last (`update_curr_scx`).

@@ -1,6 +1,8 @@
 //! An object that has a scheduler, ready to be loaded again and again.
 
-use super::constants::{ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_KEEP_BUILTIN_IDLE};
+use super::constants::{
+    ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_FLAGS, OPS_KEEP_BUILTIN_IDLE,
+};
 use super::core::Traits;
 use super::functions;
 use super::helpers;
@@ -9,6 +11,7 @@ use bpf::{
     KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings, StructOps,
 };
 use schedsim::Nanos;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,8 +26,10 @@ const BATCH: u64 = 32;
 /// The longest batch: each CPU has a buffer of 32 bytes a task, of at most 32 KiB
 /// (`PCPU_MIN_UNIT_SIZE`).
 const MOST_BATCH: u64 = 1023;
-/// Flags of `sched_ext_ops` that there are (`SCX_OPS_ALL_FLAGS`).
-const KNOWN_FLAGS: u64 = 0x1_007f;
+/// What the names of members of the table begin with, among those of constants.
+const OF_TABLE: &str = "ops.";
+/// Its members that a loader may set.
+const SETTABLE: [&str; 3] = ["flags", "timeout_ms", "dispatch_max_batch"];
 /// As of Linux 6.18.
 const VERSION: u64 = 6 << 16 | 18 << 8;
 
@@ -134,7 +139,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The scheduler in `bytes`, with these constants (`NAME`, `VALUE`).
+    /// The scheduler in `bytes`, with these constants (`NAME`, `VALUE`). `ops.flags`,
+    /// `ops.timeout_ms` and `ops.dispatch_max_batch` are those of its table.
     ///
     /// # Errors
     /// What it is instead, or what it needs that there is not.
@@ -159,8 +165,21 @@ impl Loaded {
             Some(&Operation::Program(program)) => Some(program),
             _ => None,
         };
-        let number = |name: &str| match table.member(name) {
-            Some(Operation::Bytes(bytes)) => {
+        let (of_table, constants): (Vec<_>, Vec<_>) =
+            constants.iter().partition(|(name, _)| name.starts_with(OF_TABLE));
+        let mut given = BTreeMap::new();
+        for (name, value) in of_table {
+            let member = &name[OF_TABLE.len()..];
+            if !SETTABLE.contains(&member) {
+                let known = SETTABLE.map(|name| format!("{OF_TABLE}{name}")).join(", ");
+                return Err(Unfit::Constant(format!("there is no `{name}` to set: give {known}")));
+            }
+            let number = if member == "flags" { flags(value) } else { value.parse().ok() };
+            given.insert(member, number.ok_or_else(|| wrong_member(name, value))?);
+        }
+        let number = |name: &str| match (given.get(name), table.member(name)) {
+            (Some(&number), _) => number,
+            (None, Some(Operation::Bytes(bytes))) => {
                 bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
             }
             _ => 0,
@@ -178,7 +197,7 @@ impl Loaded {
         };
         most("timeout_ms", timeout, TIMEOUT.0 / 1_000_000)?;
         most("dispatch_max_batch", batch, MOST_BATCH)?;
-        if flags & !KNOWN_FLAGS != 0 {
+        if OPS_FLAGS.iter().fold(flags, |left, (_, flag)| left & !flag) != 0 {
             return Err(Unfit::Member(format!("its `flags` are {flags:#x}: not all are known")));
         }
         if flags & OPS_ENQ_LAST != 0 && program("enqueue").is_none() {
@@ -197,7 +216,7 @@ impl Loaded {
         };
         let machine = loaded.made(1).map_err(Unfit::Missing)?;
         loaded.constants = constants
-            .iter()
+            .into_iter()
             .map(|(name, value)| loaded.constant(&machine, name, value))
             .collect::<Result<_, _>>()?;
         Ok(loaded)
@@ -322,6 +341,25 @@ impl Loaded {
     pub fn tick(&self) -> Nanos {
         TICK
     }
+}
+
+/// The number of flags, which are names joined by `|`, or a number.
+fn flags(text: &str) -> Option<u64> {
+    let named = |name: &str| OPS_FLAGS.iter().find(|(of, _)| *of == name).map(|(_, flag)| *flag);
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    text.split('|').try_fold(0, |all, flag| Some(all | named(flag).or_else(|| number(flag))?))
+}
+
+fn wrong_member(name: &str, value: &str) -> Unfit {
+    Unfit::Constant(if name.ends_with(".flags") {
+        let names = OPS_FLAGS.map(|(name, _)| name).join(", ");
+        format!("`{name}={value}`: give a number, or names joined by `|`: {names}")
+    } else {
+        format!("`{name}={value}`: give a whole number")
+    })
 }
 
 /// What the simulator has of a kernel.

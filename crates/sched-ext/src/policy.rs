@@ -12,7 +12,9 @@ use super::kernel::Kernel;
 use super::loaded::{Loaded, Op};
 use super::queues::QueueId;
 use bpf::{Address, Machine};
-use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Needs, Policy, Reweight, Stop, Wake};
+use schedsim::policy::{
+    Context, Dispatch, Effect, Enqueue, InKernel, Needs, Policy, Reweight, Stop, Wake,
+};
 use schedsim::seat::Callback;
 use schedsim::workload::Affinity;
 use schedsim::{CpuId, Nanos, TaskId, Time};
@@ -205,8 +207,9 @@ impl Compiled {
     /// slice left, it is the first that the CPU runs next.
     fn put_away(&mut self, cx: &mut Context, cpu: CpuId, flags: u64) {
         let Some(task) = self.core.cpus[cpu.index()].stopped.take() else { return };
-        let address = self.address(task);
-        self.call(cx, Op::Stopping, &[address, 1]);
+        if self.core.cpus[cpu.index()].released.take() != Some(task) {
+            self.tell(cx, Op::Stopping, task, &[1]);
+        }
         self.tried(|own| {
             if own.core.slice(&own.machine, task)? == 0 {
                 return own.enqueue_on(cx, task, cpu.0, flags);
@@ -263,7 +266,8 @@ impl Compiled {
         let next = match verdict {
             Verdict::Previous => {
                 let task = self.core.cpus[cpu.index()].stopped.take();
-                self.core.cpus[cpu.index()].keeps = task;
+                let of = &mut self.core.cpus[cpu.index()];
+                of.keeps = task.filter(|_| of.released.take() != task);
                 task
             }
             Verdict::Local => self.core.cpus[cpu.index()].local.first().map(|(_, task)| task),
@@ -312,6 +316,11 @@ impl Policy for Compiled {
             requests: true,
             ..Needs::default()
         }
+    }
+
+    fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
+        let address = self.core.tasks.get(task.index()).map_or(0, |of| of.address);
+        (address != 0).then(|| self.tried(|own| own.core.correct(&mut own.machine, task, kernel)))
     }
 
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
@@ -466,7 +475,9 @@ impl Policy for Compiled {
 
     fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
         self.enter(cx, cpu);
-        self.tried(|own| own.core.account(&mut own.machine, cpu, cx.now()));
+        if self.core.cpus[cpu.index()].released != Some(task) {
+            self.tried(|own| own.core.account(&mut own.machine, cpu, cx.now()));
+        }
         if std::mem::take(&mut self.core.cpus[cpu.index()].is_cut) {
             self.tried(|own| own.core.set_slice(&mut own.machine, task, 0));
         }
@@ -482,7 +493,9 @@ impl Policy for Compiled {
             // It counts as the one that runs until the next one does.
             self.core.cpus[cpu.index()].stopped = Some(task);
         } else {
-            self.tell(cx, Op::Stopping, task, &[0]);
+            if self.core.cpus[cpu.index()].released.take() != Some(task) {
+                self.tell(cx, Op::Stopping, task, &[0]);
+            }
             let is_asleep = why != Stop::OtherClass;
             let flags = if is_asleep { c::DEQ_SLEEP } else { c::DEQ_SAVE };
             self.tell(cx, Op::Quiescent, task, &[flags]);
@@ -534,7 +547,15 @@ impl Policy for Compiled {
 
     fn cpu_release(&mut self, cx: &mut Context, cpu: CpuId) {
         self.enter(cx, cpu);
+        let of = &self.core.cpus[cpu.index()];
+        let runs = of.runs.filter(|_| of.stopped.is_none());
         self.put_away(cx, cpu, 0);
+        // Its task stops for the scheduler, and runs again when that class is done.
+        if let Some(task) = runs {
+            self.tried(|own| own.core.account(&mut own.machine, cpu, cx.now()));
+            self.tell(cx, Op::Stopping, task, &[1]);
+            self.core.cpus[cpu.index()].released = Some(task);
+        }
         let arguments = self.core.exit_arguments;
         self.call(cx, Op::CpuRelease, &[cpu.0.into(), arguments]);
         self.settle(cx, Callback::CpuRelease);
@@ -543,6 +564,10 @@ impl Policy for Compiled {
     fn cpu_acquire(&mut self, cx: &mut Context, cpu: CpuId) {
         self.enter(cx, cpu);
         self.call(cx, Op::CpuAcquire, &[cpu.0.into(), 0]);
+        if let Some(task) = self.core.cpus[cpu.index()].released.take() {
+            self.core.cpus[cpu.index()].accounted = cx.now();
+            self.tell(cx, Op::Running, task, &[]);
+        }
         self.settle(cx, Callback::CpuAcquire);
     }
 

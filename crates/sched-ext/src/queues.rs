@@ -77,8 +77,7 @@ impl Queue {
                     self.base = time;
                 }
                 self.last += 1;
-                let rank = time.wrapping_sub(self.base).wrapping_add(MIDDLE);
-                Place { rank, turn: self.last }
+                Place { rank: self.rank(time), turn: self.last }
             }
         };
         self.arrivals += 1;
@@ -89,6 +88,19 @@ impl Queue {
     /// Takes the task at `place` out.
     pub fn remove(&mut self, place: Place) -> Option<TaskId> {
         self.tasks.remove(&place).map(|(task, _)| task)
+    }
+
+    /// The task at `place` has another virtual time; returns its place. In order of arrival it stays.
+    pub fn rank_again(&mut self, place: Place, time: u64) -> Place {
+        let Some(of) = self.tasks.remove(&place) else { return place };
+        let moved = Place { rank: self.rank(time), ..place };
+        let moved = if self.is_ranked { moved } else { place };
+        self.tasks.insert(moved, of);
+        moved
+    }
+
+    fn rank(&self, time: u64) -> u64 {
+        time.wrapping_sub(self.base).wrapping_add(MIDDLE)
     }
 
     /// The first task.

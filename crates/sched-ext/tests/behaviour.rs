@@ -159,3 +159,27 @@ fn tables_that_the_kernel_refuses_are_refused() {
     }
     assert!(common::run(&object("#define FLAGS 0, .timeout_ms = 30000"), 100_000).is_ok());
 }
+
+#[test]
+fn members_of_the_table_are_set_as_a_loader_does() {
+    let source = [HEAD, &OTHERS.map(|(_, text)| text).join("\n"), REST].concat();
+    let object = compile(&source);
+    let read = |name: &str, value: &str| {
+        let loaded = sched_ext::Loaded::read(&object, &[(name.to_string(), value.to_string())]);
+        loaded.map(|loaded| (loaded.flags(), loaded.timeout().0)).map_err(|unfit| unfit.to_string())
+    };
+    let default = 30_000_000_000;
+    assert_eq!(read("ops.flags", "SCX_OPS_ENQ_LAST|SCX_OPS_ENQ_EXITING"), Ok((6, default)));
+    assert_eq!(read("ops.flags", "0x12"), Ok((18, default)));
+    assert_eq!(read("ops.timeout_ms", "5000"), Ok((0, 5_000_000_000)));
+    for (name, value, words) in [
+        ("ops.flags", "SCX_OPS_LAST", "or names joined by `|`: SCX_OPS_KEEP_BUILTIN_IDLE"),
+        ("ops.flags", "0x80", "not all are known"),
+        ("ops.timeout_ms", "30001", "at most 30000 is taken"),
+        ("ops.timeout_ms", "soon", "give a whole number"),
+        ("ops.name", "other", "give ops.flags, ops.timeout_ms, ops.dispatch_max_batch"),
+    ] {
+        let wrong = read(name, value).expect_err(value);
+        assert!(wrong.contains(words), "{wrong}");
+    }
+}

@@ -34,7 +34,7 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
-pub use shadow::{Decides, Divergence, Judgement, Role, Shadow};
+pub use shadow::{Decides, Difference, Diverged, Divergence, Judgement, Known, Role, Shadow};
 
 use crate::policy::{Dispatch, Effect, Enqueue, Needs, Policy, Stop, TaskView, Wake};
 use crate::seat::{Breach, Ended, Seat, TaskState};

@@ -68,7 +68,7 @@ pub use realtime::Options as RealTimeOptions;
 pub use rr::{Options as RrOptions, Rr};
 pub use take::{Options as TakeOptions, Take};
 pub use topology::{Count, Measure, Ready, Search, Taken};
-pub use virtual_times::{Entitlement, Kept, VirtualTimes};
+pub use virtual_times::{Entitlement, InKernel, Kept, VirtualTimes};
 pub(crate) use weights::weight;
 pub use weights::weight_of;
 
@@ -123,6 +123,12 @@ pub trait Policy {
     /// What `task`, which sleeps since before the run, has kept; only policies with virtual times
     /// need it.
     fn keep(&mut self, _task: TaskId, _kept: Kept) {}
+
+    /// A recorded kernel has this of `task` at the moment; the policy has it too from now on.
+    /// Returns what it had instead. A policy that keeps nothing for a kernel returns `None`.
+    fn correct(&mut self, _task: TaskId, _kernel: InKernel) -> Option<InKernel> {
+        None
+    }
 
     /// How many tasks wait in the queue from which `cpu` is served, for
     /// [`Machine::queue_cost`](crate::Machine::queue_cost).

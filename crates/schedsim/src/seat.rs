@@ -50,7 +50,8 @@ pub(crate) use state::Away;
 pub use state::TaskState;
 
 use crate::policy::{
-    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Reweight, Scan, Stop, TaskView, Wake,
+    Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, Reweight, Scan, Stop,
+    TaskView, Wake,
 };
 use crate::workload::Affinity;
 use crate::{CpuId, CpuSet, Machine, Nanos, Random, TaskId, Time};
@@ -127,6 +128,11 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         if matches!(self.state(task), TaskState::New | TaskState::Asleep) {
             self.policy.keep(task, kept);
         }
+    }
+
+    /// A recorded kernel has this of the task. Returns what the policy had instead.
+    pub fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
+        self.policy.correct(task, kernel)
     }
 
     /// The policy's context.

@@ -7,8 +7,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
 use schedsim::policy::{
-    Catalog, Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, PolicySpec, Promises,
-    Reweight, Scan, Shares, Stop, VirtualTimes, Wake,
+    Catalog, Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, PolicySpec,
+    Promises, Reweight, Scan, Shares, Stop, VirtualTimes, Wake,
 };
 use schedsim::swarm::Case;
 use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
@@ -82,6 +82,9 @@ impl<P: Policy> Policy for Broken<P> {
     }
     fn keep(&mut self, task: TaskId, kept: Kept) {
         self.policy.keep(task, kept);
+    }
+    fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
+        self.policy.correct(task, kernel)
     }
     fn timer(&mut self, cx: &mut Context) {
         self.policy.timer(cx);

@@ -57,6 +57,10 @@ pub struct Diff {
     /// With --decisions: verify each simulation
     #[arg(long, requires = "decisions")]
     check: bool,
+    /// With --decisions: show each decision that differs, with both tasks, and of a compiled
+    /// scheduler the slices and virtual times that differ
+    #[arg(long, requires = "decisions")]
+    explain: bool,
     /// With --decisions: write results, report.html and the dispatches of both sides as traces to
     /// this directory
     #[arg(short, value_name = "DIR", requires = "decisions")]

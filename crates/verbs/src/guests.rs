@@ -128,6 +128,7 @@ impl GuestArguments {
                 interleave: self.interleave,
                 changes: changes.clone(),
                 functions: self.functions.is_some(),
+                witness: false,
                 nudges: nudges.clone(),
                 is_first_member: self.first_member,
                 lock: lock.clone(),

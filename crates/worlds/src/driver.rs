@@ -62,15 +62,15 @@ impl Driver {
         }
     }
 
-    /// Puts what it needs into the guest.
+    /// Puts what it needs into the guest, with a witness where it can have one.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
+    pub fn install(&self, guest: &mut Guest, witness: bool) -> Result<(), Error> {
         match self {
             Driver::Class(_) => Ok(()),
             Driver::Ours(scheduler) => scheduler.install(guest),
-            Driver::Foreign(foreign) => foreign.install(guest),
+            Driver::Foreign(foreign) => foreign.install(guest, witness),
         }
     }
 

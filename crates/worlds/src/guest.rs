@@ -65,6 +65,9 @@ pub struct GuestSettings {
     pub changes: Changes,
     /// Whether the instructions of yields are split by the kernel's functions.
     pub functions: bool,
+    /// Whether what the kernel keeps of tasks is written into its trace, where our loader has loaded
+    /// the scheduler.
+    pub witness: bool,
     /// What members of an ensemble differ by.
     pub nudges: Nudges,
     /// Whether only the first member of an ensemble runs, and once: for numbers that a record is
@@ -309,7 +312,7 @@ impl GuestWorld {
             files: Vec::new(),
             wall_limit: WALL_LIMIT,
         };
-        driver.install(&mut guest)?;
+        driver.install(&mut guest, self.settings.witness)?;
         guest.session.scheduler_code = self.settings.functions && driver.is_sched_ext();
         self.settings.changes.install(&mut guest)?;
         if let Some(packed) = command.and_then(|words| self.packed.get(words)) {

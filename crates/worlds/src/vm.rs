@@ -71,6 +71,7 @@ pub mod shape;
 pub mod source_package;
 pub mod timing;
 pub mod unpack;
+pub mod witness;
 pub mod yields;
 
 pub use boot::{Guest, Transcript, boot};

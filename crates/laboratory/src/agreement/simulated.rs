@@ -78,6 +78,7 @@ impl Simulation<'_> {
             machine: Machine::ideal(cpus),
             conformance: Vec::new(),
             judgement: None,
+            tasks: Vec::new(),
         };
         let names: Vec<&str> = measured.tasks.iter().map(|task| task.name.as_str()).collect();
         let described = self.workload.scripts(cpus)?;
@@ -91,6 +92,7 @@ impl Simulation<'_> {
             return Ok(pair);
         };
         let decider = self.decider.as_deref();
+        pair.tasks = traced.recording.tasks.iter().map(|task| task.name.clone()).collect();
         let timing = Timing::of(&traced, switch, decider);
         let machine = machine(&traced, &timing, switch, cpus, booted.driver.is_ours(), decider);
         let background = traced.background_load(&machine, switch, decider);
@@ -130,7 +132,7 @@ impl Simulation<'_> {
                 &machine,
                 of,
                 (program.as_deref(), decider),
-                until,
+                (measured.witness.clone(), until),
             )?);
         }
         if cpus == 1 {

@@ -1,7 +1,7 @@
 //! The agreement of some boots with the simulator as a table: real, simulated, difference, and
 //! whether it is within the limit.
 
-use super::{Bursts, Own, Pair};
+use super::{Bursts, KEPT, Own, Pair};
 use results::{Align, Metric, Table, quantity};
 use schedsim::live::{Divergence, Judgement};
 use schedsim::{Machine, Nanos};
@@ -161,6 +161,18 @@ fn decisions(boots: &[&Pair], table: &mut Table, differences: &mut String, goals
         percent(EQUAL),
         goals.held(mean(&shares) >= EQUAL, "decisions"),
     ]);
+    let kept: Option<Vec<f64>> =
+        judgements.iter().map(|judgement| judgement.kept_alike(KEPT)).collect();
+    if let Some(kept) = kept {
+        table.row([
+            "slices and virtual times".to_string(),
+            spread_of_counts(judgements.iter().map(|judgement| judgement.states)),
+            String::new(),
+            format!("{} equal", spread(&kept, percent)),
+            percent(EQUAL),
+            goals.held(mean(&kept) >= EQUAL, "slices and virtual times"),
+        ]);
+    }
     if let Some(classes) =
         by_class(judgements.iter().flat_map(|judgement| judgement.by_class()), Divergence::name)
     {

@@ -25,13 +25,14 @@ mod hypothesis;
 mod judgement;
 
 use super::{Arrival, Live};
-use crate::policy::Policy;
+use crate::policy::{InKernel, Policy};
 use crate::seat::Ended;
 use crate::trace::{Event, EventKind};
-use crate::{CpuId, Machine, TaskId};
+use crate::{CpuId, Machine, TaskId, Time};
 use follower::Follower;
 use history::History;
-pub use judgement::{Divergence, Judgement};
+pub use judgement::{Difference, Diverged, Divergence, Judgement};
+use std::collections::BTreeMap;
 
 /// When the recorded scheduler decided which task runs next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +67,12 @@ struct Observation {
     event: Event,
     /// Whether the task that stops has yielded, although the policy wanted it to stop anyway.
     yielded: bool,
+    /// What the kernel had of tasks of the event after it.
+    known: Known,
 }
+
+/// What the recorded kernel had of up to two tasks.
+pub type Known = [Option<(TaskId, InKernel)>; 2];
 
 /// The number of unexplained divergences after which no hypothesis is tried any more: the recorded
 /// scheduler is another policy.
@@ -76,6 +82,7 @@ const UNEXPLAINED: usize = 30;
 #[derive(Clone)]
 pub struct Shadow<P> {
     follower: Follower<P>,
+    known: BTreeMap<Time, Known>,
 }
 
 impl<P: Policy + Clone> Shadow<P> {
@@ -91,7 +98,14 @@ impl<P: Policy + Clone> Shadow<P> {
         decides: Decides,
         tasks: Vec<Role>,
     ) -> Shadow<P> {
-        Shadow { follower: Follower::new(Live::new(policy, machine, seed), decides, tasks) }
+        let follower = Follower::new(Live::new(policy, machine, seed), decides, tasks);
+        Shadow { follower, known: BTreeMap::new() }
+    }
+
+    /// What the kernel had of tasks after the events at these times. The policy is compared with it
+    /// and corrected, so that each decision is judged in the kernel's own state.
+    pub fn knows(&mut self, known: BTreeMap<Time, Known>) {
+        self.known = known;
     }
 
     /// When the policy takes over, at time zero, `task` is there already, asleep.
@@ -109,11 +123,12 @@ impl<P: Policy + Clone> Shadow<P> {
     /// # Errors
     /// If the policy no longer decides, usually because of the rule that it broke.
     pub fn judge(self, events: &[Event]) -> Result<Judgement, Ended> {
-        let Shadow { mut follower } = self;
+        let Shadow { mut follower, known } = self;
         let (mut history, mut judgement, mut unexplained) =
             (History::default(), Judgement::default(), 0);
         for &event in events.iter().filter(|event| is_followed(event)) {
-            let observation = Observation { event, yielded: false };
+            let known = known.get(&event.time).copied().unwrap_or_default();
+            let observation = Observation { event, yielded: false, known };
             if unexplained == UNEXPLAINED {
                 judgement.add(follower.follow(observation).judgement);
                 continue;
@@ -126,8 +141,10 @@ impl<P: Policy + Clone> Shadow<P> {
                 match history.explain(outcome.preferred) {
                     Some(explained) => {
                         follower = explained;
-                        own.divergences =
-                            vec![(follower.now(), event.cpu, Divergence::Microseconds)];
+                        own.divergences.truncate(1);
+                        own.divergences.iter_mut().for_each(|of| {
+                            (of.time, of.class) = (follower.now(), Divergence::Microseconds);
+                        });
                     }
                     None => {
                         // The reason for the kernel's decision is unknown, so there is no earlier

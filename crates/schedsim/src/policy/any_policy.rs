@@ -5,8 +5,8 @@
 //! replay of a recorded schedule, tests.
 
 use super::{
-    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Promises, Reweight, Scan, Stop,
-    VirtualTimes, Wake,
+    Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, Promises, Reweight, Scan,
+    Stop, VirtualTimes, Wake,
 };
 use crate::workload::Affinity;
 use crate::{CpuId, TaskId, Time};
@@ -64,6 +64,10 @@ impl Policy for AnyPolicy {
 
     fn keep(&mut self, task: TaskId, kept: Kept) {
         self.0.keep(task, kept);
+    }
+
+    fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
+        self.0.correct(task, kernel)
     }
 
     fn timer(&mut self, cx: &mut Context) {

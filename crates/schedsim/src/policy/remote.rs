@@ -22,8 +22,8 @@ pub use served::{Served, serve, serve_descriptor};
 pub use words::{receive, send};
 
 use super::{
-    Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, Promises, Reweight, Scan, Stop,
-    VirtualTimes, Wake,
+    Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, Promises, Reweight, Scan,
+    Stop, VirtualTimes, Wake,
 };
 use crate::workload::Affinity;
 use crate::{CpuId, Machine, TaskId, Time};
@@ -212,6 +212,10 @@ impl<L: Link> Policy for Remote<L> {
     fn keep(&mut self, _task: TaskId, _kept: Kept) {}
 
     /// Not of the protocol: a policy in another process cannot make requests.
+    fn correct(&mut self, _task: TaskId, _kernel: InKernel) -> Option<InKernel> {
+        None
+    }
+
     fn timer(&mut self, _cx: &mut Context) {}
 
     fn queue_length(&self, cpu: CpuId) -> u32 {

@@ -20,6 +20,15 @@ pub struct Entitlement {
     pub is_eligible: bool,
 }
 
+/// What the core of sched_ext keeps of a task, in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InKernel {
+    /// The rest of its slice (`scx.slice`).
+    pub slice: u64,
+    /// Its virtual time (`scx.dsq_vtime`). The origin is the scheduler's own.
+    pub vtime: u64,
+}
+
 /// What a sleeper keeps from before a run, in virtual ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kept {

@@ -2,6 +2,7 @@
 //! change of the shadow shows here.
 
 use super::*;
+use schedsim::live::Diverged;
 use std::fmt::Write;
 
 /// The recorded policy, and the judged one.
@@ -105,10 +106,12 @@ fn line(judgement: &Judgement) -> String {
         .by_class()
         .iter()
         .for_each(|(class, count)| write!(line, ", {} {count}", class.name()).unwrap());
-    let places =
-        judgement.divergences.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &(time, cpu, _)| {
+    let places = judgement.divergences.iter().fold(
+        0xcbf2_9ce4_8422_2325_u64,
+        |hash, &Diverged { time, cpu, .. }| {
             (hash ^ time.0 ^ u64::from(cpu.0)).wrapping_mul(0x100_0000_01b3)
-        });
+        },
+    );
     write!(line, ", at {places:016x}").unwrap();
     line
 }

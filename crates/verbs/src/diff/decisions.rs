@@ -8,7 +8,7 @@ use program::Error;
 use results::Answer;
 use schedlab_runner::class::Class;
 use schedsim::Machine;
-use worlds::guest::GuestWorld;
+use worlds::guest::{GuestSettings, GuestWorld};
 use worlds::load::Closed;
 use worlds::{Candidate, Program, Trial, World};
 
@@ -23,7 +23,7 @@ impl Diff {
             .guests
             .settings(None, None, None, None)?
             .into_iter()
-            .map(GuestWorld::new)
+            .map(|settings| GuestWorld::new(GuestSettings { witness: true, ..settings }))
             .collect();
         let mut trials = Vec::new();
         for candidate in self.candidates()? {
@@ -36,9 +36,17 @@ impl Diff {
         }
         let members = self.ensemble.unwrap_or(1);
         let (seed, check, output) = (self.seed, self.check, self.output.clone());
-        let answer =
-            Agreement { worlds, programs: &programs, members, trials, seed, check, output }
-                .run()?;
+        let answer = Agreement {
+            worlds,
+            programs: &programs,
+            members,
+            trials,
+            seed,
+            check,
+            explain: self.explain,
+            output,
+        }
+        .run()?;
         crate::output::reported(answer, self.output.as_deref())
     }
 

@@ -6,8 +6,8 @@
 
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{
-    AnyPolicy, Context, Dispatch, Effect, Enqueue, Kept, Needs, Policy, PolicySpec, Promises,
-    Reweight, Scan, Stop, VirtualTimes, Wake,
+    AnyPolicy, Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, PolicySpec,
+    Promises, Reweight, Scan, Stop, VirtualTimes, Wake,
 };
 use schedsim::seat::{Breach, Callback, Rule};
 use schedsim::trace::Trace;
@@ -160,6 +160,10 @@ impl Policy for Watched {
         if !self.has_panicked {
             self.policy.keep(task, kept);
         }
+    }
+
+    fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
+        if self.has_panicked { None } else { self.policy.correct(task, kernel) }
     }
 
     fn timer(&mut self, cx: &mut Context) {

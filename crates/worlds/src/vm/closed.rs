@@ -6,6 +6,7 @@
 
 use super::background_load::{BackgroundLoad, SwitchCost, is_unscheduled};
 use super::conformance::{Collector, Turns};
+use super::witness::Witness;
 use super::{Transcript, kernel};
 use formats::import;
 use formats::import::{Options, Recording};
@@ -89,6 +90,8 @@ pub struct Measured {
     pub tasks_traced: Vec<TaskResult>,
     /// The events as `perf script` would print them.
     pub trace: String,
+    /// What a witness wrote beside them.
+    pub witness: Witness,
     /// The number of events for which the guest's buffer had no room.
     pub lost: u64,
     /// The ticks while events were recorded, from the first of them on; only with one CPU.
@@ -137,12 +140,14 @@ impl Measured {
             _ => None,
         });
         let trace = trace(recorded());
+        let witness = Witness::of(texts(transcript, first + 1));
         Some(Measured {
             makespan,
             makespan_traced,
             tasks,
             tasks_traced,
             trace,
+            witness,
             lost: lost.unwrap_or(0),
             ticks,
         })
@@ -261,12 +266,17 @@ fn end(transcript: &Transcript, number: usize) -> Option<(Nanos, Vec<TaskResult>
     })
 }
 
-/// The events of a job: the text before the time, the time, and the event.
-fn lines(transcript: &Transcript, number: usize) -> impl Iterator<Item = (&str, u64, &str)> {
+/// The lines of a job's trace.
+fn texts(transcript: &Transcript, number: usize) -> impl Iterator<Item = &str> {
     transcript.events.iter().filter_map(move |event| match event {
-        Event::Trace { job, line } if *job == number => columns(line),
+        Event::Trace { job, line } if *job == number => Some(line.as_str()),
         _ => None,
     })
+}
+
+/// The events of a job: the text before the time, the time, and the event.
+fn lines(transcript: &Transcript, number: usize) -> impl Iterator<Item = (&str, u64, &str)> {
+    texts(transcript, number).filter_map(columns)
 }
 
 /// The events of a job as `perf script` would print them.

@@ -5,6 +5,7 @@
 
 use super::background_load::is_unscheduled;
 use super::closed::Traced;
+use super::witness::Witness;
 use crate::experiment::Candidate;
 use program::Error;
 use schedlab_runner::event::TaskResult;
@@ -25,7 +26,7 @@ pub fn judge(
     machine: &Machine,
     (policy, seed): (&dyn Candidate, u64),
     (program, left_out): (Option<&str>, Option<&str>),
-    until: Time,
+    (witness, until): (Witness, Time),
 ) -> Result<Judgement, Error> {
     let recorded = &traced.recording.tasks;
     let yields = |task| {
@@ -77,16 +78,17 @@ pub fn judge(
         Error::Usage(format!("{policy} cannot be judged: only the engine drives it"))
     })?;
     let mut shadow = Shadow::new(made, machine, seed, decides, tasks);
-    // Any scheduler of sched_ext has the guest's other tasks from its beginning on.
+    // Only a scheduler that begins at time zero can have one.
+    shadow.knows(witness.known(&traced.events, recorded));
+    // Any scheduler of sched_ext has all tasks from its beginning on that are not created later.
     if program.is_some() && begin == Time::ZERO {
         let is_new = |event: &Event| match event.kind {
             EventKind::SchedWakeupNew { task, .. } => Some(task),
             _ => None,
         };
         let new: BTreeSet<TaskId> = events.iter().filter_map(is_new).collect();
-        let own = |task: TaskId| traced.number(task).is_some() || new.contains(&task);
-        let others = (0..recorded.len() as u32).map(TaskId).filter(|&task| !own(task));
-        others.for_each(|task| shadow.has(task));
+        let known = (0..recorded.len() as u32).map(TaskId).filter(|task| !new.contains(task));
+        known.for_each(|task| shadow.has(task));
     }
     running.into_iter().for_each(|(cpu, task)| shadow.begins(cpu, task));
     let judgement = shadow.judge(&events);

@@ -36,6 +36,8 @@ pub struct Foreign {
 static FOUND: Mutex<BTreeMap<String, Foreign>> = Mutex::new(BTreeMap::new());
 /// Where a guest has the object.
 const OBJECT: &str = "/lib/scheduler.bpf.o";
+/// What lets our loader write what the kernel keeps of tasks into its trace.
+const WITNESS: &str = "--witness";
 
 /// What a name of one begins with.
 pub const PREFIX: &str = "scx:";
@@ -108,7 +110,7 @@ impl Foreign {
     ///
     /// # Errors
     /// If the program or a shared library of it cannot be read.
-    pub fn install(&self, guest: &mut Guest) -> Result<(), Error> {
+    pub fn install(&self, guest: &mut Guest, witness: bool) -> Result<(), Error> {
         guest.files.extend(GuestFile::program(&self.program)?);
         guest.files.extend(guest.kernel.configuration_file(""));
         if let Some(object) = &self.object {
@@ -119,6 +121,10 @@ impl Foreign {
         }
         let program = format!("/bin/{}", scheduler::file_name(&self.program));
         guest.session.scheduler = self.started_by(program, OBJECT);
+        guest
+            .session
+            .scheduler
+            .extend(self.object.iter().filter(|_| witness).map(|_| WITNESS.into()));
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 
 mod requests;
 
-use super::{Decides, Divergence, Judgement, Observation, Role};
+use super::{Decides, Difference, Diverged, Divergence, Judgement, Known, Observation, Role};
 use crate::live::{Arrival, Live};
-use crate::policy::{Policy, Stop};
+use crate::policy::{Policy, Stop, weight_of};
 use crate::seat::{Ended, TaskState};
 use crate::trace::{EventKind, PrevState, WakeContext};
 use crate::{CpuId, TaskId, Time};
@@ -22,6 +22,8 @@ pub(super) struct Follower<P> {
     /// Tasks that were there before, of which the policy in the kernel remembers what no recording
     /// has, until they have run.
     remembered: BTreeSet<TaskId>,
+    /// Tasks of which the policy has had the kernel's state: it is compared from then on.
+    corrected: BTreeSet<TaskId>,
     /// The waker CPU of each task that is being woken.
     wakers: BTreeMap<TaskId, Option<CpuId>>,
     cpus: Vec<Cpu<P>>,
@@ -55,6 +57,8 @@ struct Cpu<P> {
     stop: Option<StopPoint<P>>,
     /// When the policy first wanted the running task to stop.
     stop_wanted: Option<Time>,
+    /// Whether a better class has the CPU, as far as the policy knows.
+    is_released: bool,
 }
 
 /// The state before a dispatch.
@@ -84,7 +88,13 @@ pub(super) struct Woken {
 impl<P: Policy + Clone> Follower<P> {
     pub(super) fn new(mut live: Live<P>, decides: Decides, roles: Vec<Role>) -> Follower<P> {
         live.wanting = Some(Vec::new());
-        let cpu = || Cpu { is_called: false, choice: None, stop: None, stop_wanted: None };
+        let cpu = || Cpu {
+            is_called: false,
+            choice: None,
+            stop: None,
+            stop_wanted: None,
+            is_released: false,
+        };
         let cpus = live.machine().all().map(|_| cpu()).collect();
         let (roles, wakers, outcome) = (roles.into(), BTreeMap::new(), Outcome::default());
         let remembered = BTreeSet::new();
@@ -94,6 +104,7 @@ impl<P: Policy + Clone> Follower<P> {
             roles,
             tick: 0,
             remembered,
+            corrected: BTreeSet::new(),
             wakers,
             cpus,
             is_trial: false,
@@ -140,6 +151,7 @@ impl<P: Policy + Clone> Follower<P> {
             roles: self.roles.clone(),
             wakers: self.wakers.clone(),
             remembered: self.remembered.clone(),
+            corrected: self.corrected.clone(),
             cpus: self.cpus.iter().map(without_ways_back).collect(),
             is_trial: true,
             outcome: Outcome::default(),
@@ -148,7 +160,8 @@ impl<P: Policy + Clone> Follower<P> {
     }
 
     /// Applies an event.
-    pub(super) fn follow(&mut self, Observation { event, yielded }: Observation) -> Outcome {
+    pub(super) fn follow(&mut self, observation: Observation) -> Outcome {
+        let Observation { event, yielded, known } = observation;
         let is_late = self.ticks_until(&event);
         let (time, cpu) = (event.time, event.cpu);
         match event.kind {
@@ -173,7 +186,26 @@ impl<P: Policy + Clone> Follower<P> {
             self.ticks(cpu);
         }
         self.program_decides();
+        self.correct(known);
         std::mem::take(&mut self.outcome)
+    }
+
+    /// Compares what the policy keeps of tasks with the kernel's, which it then has.
+    fn correct(&mut self, known: Known) {
+        for (task, kernel) in known.into_iter().flatten() {
+            if self.live.seat.state(task) == TaskState::Absent {
+                continue;
+            }
+            let Some(policy) = self.live.seat.correct(task, kernel) else { continue };
+            if !self.corrected.insert(task) {
+                let judgement = &mut self.outcome.judgement;
+                judgement.states += 1;
+                let (time, prio) = (self.live.now(), self.live.seat.cx().task(task).prio);
+                let weight = weight_of(prio);
+                let difference = Difference { time, task, weight, kernel, policy };
+                judgement.differences.extend((kernel != policy).then_some(difference));
+            }
+        }
     }
 
     /// Makes the choices that are due.
@@ -206,6 +238,10 @@ impl<P: Policy + Clone> Follower<P> {
         next: TaskId,
     ) {
         let is_interrupted = self.is_other(next);
+        if !is_interrupted && std::mem::take(&mut self.cpus[cpu.index()].is_released) {
+            self.live.at(time);
+            self.live.seat.cpu_acquire(cpu);
+        }
         if self.is_scheduled(prev) {
             self.live.at(time);
             self.outcome.may_be_yield =
@@ -255,6 +291,10 @@ impl<P: Policy + Clone> Follower<P> {
             self.has_stopped(cpu, Stop::Yielded);
         } else {
             self.live.paused(cpu);
+            if !by_program && self.live.interrupted(cpu) == Some(task) {
+                self.live.cpu_release(cpu);
+                self.cpus[cpu.index()].is_released = true;
+            }
         }
     }
 
@@ -276,7 +316,7 @@ impl<P: Policy + Clone> Follower<P> {
             PrevState::Runnable if self.is_over(cpu) => Stop::SliceOver,
             PrevState::Runnable if self.yields(task) => Stop::Yielded,
             PrevState::Runnable => {
-                self.diverges(cpu, Divergence::RunOn, None);
+                self.diverges(cpu, Divergence::RunOn, Some(task), None);
                 Stop::Preempted
             }
         };
@@ -343,7 +383,7 @@ impl<P: Policy + Clone> Follower<P> {
             None => Divergence::NoTask,
         };
         if !is_unheralded {
-            self.diverges(cpu, class, chosen);
+            self.diverges(cpu, class, Some(task), chosen);
         }
         let (now, choice) = (self.live.now(), self.cpus[cpu.index()].choice.take());
         if let Some(stop) = ran_on {
@@ -364,7 +404,7 @@ impl<P: Policy + Clone> Follower<P> {
             self.choose(cpu);
         }
         if self.decides == Decides::AtSwitch && self.live.current(cpu).is_some() {
-            self.diverges(cpu, Divergence::NotIdle, self.live.current(cpu));
+            self.diverges(cpu, Divergence::NotIdle, None, self.live.current(cpu));
             self.outcome.judgement.decisions += 1;
             let Some(choice) = self.cpus[cpu.index()].choice.take() else { return };
             self.live = choice.before;
@@ -372,9 +412,16 @@ impl<P: Policy + Clone> Follower<P> {
         }
     }
 
-    fn diverges(&mut self, cpu: CpuId, class: Divergence, preferred: Option<TaskId>) {
-        self.outcome.judgement.divergences.push((self.live.now(), cpu, class));
-        self.outcome.preferred = preferred;
+    fn diverges(
+        &mut self,
+        cpu: CpuId,
+        class: Divergence,
+        kernel: Option<TaskId>,
+        policy: Option<TaskId>,
+    ) {
+        let time = self.live.now();
+        self.outcome.judgement.divergences.push(Diverged { time, cpu, class, kernel, policy });
+        self.outcome.preferred = policy;
     }
 
     /// Whether `task`, which stops on `cpu`, may have yielded where the policy wanted it to stop:

@@ -88,7 +88,7 @@ impl<P: Policy + Clone> Follower<P> {
         if let Some(before) = before {
             self.live = before;
         }
-        self.diverges(cpu, Divergence::Stop, chosen);
+        self.diverges(cpu, Divergence::Stop, Some(task), chosen);
         let state = &mut self.live.cpus[cpu.index()];
         (state.preempted, state.left) = (false, Nanos::MAX);
     }
