@@ -143,3 +143,70 @@ fn a_source_and_an_object_schedule_and_one_that_fails_leaves_the_others_their_nu
     assert!(numbers.iter().all(|value| (2_000.0..6_000.0).contains(value)), "{numbers:?}");
     assert!((numbers[1] / numbers[2] - 1.0).abs() < 0.02, "{numbers:?}");
 }
+
+/// One queue for all CPUs, by virtual time.
+const FAIR: &str = r#"
+#include <scx/common.bpf.h>
+char _license[] SEC("license") = "GPL";
+s32 BPF_STRUCT_OPS_SLEEPABLE(fair_init) { return scx_bpf_create_dsq(7, -1); }
+void BPF_STRUCT_OPS(fair_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	scx_bpf_dsq_insert_vtime(p, 7, SCX_SLICE_DFL, p->scx.dsq_vtime, enq_flags);
+}
+void BPF_STRUCT_OPS(fair_dispatch, s32 cpu, struct task_struct *prev)
+{
+	scx_bpf_dsq_move_to_local(7, 0);
+}
+void BPF_STRUCT_OPS(fair_stopping, struct task_struct *p, bool runnable)
+{
+	p->scx.dsq_vtime += (SCX_SLICE_DFL - p->scx.slice) * 100 / p->scx.weight CHARGE;
+}
+SEC(".struct_ops.link")
+struct sched_ext_ops fair_ops = {
+	.enqueue = (void *)fair_enqueue,
+	.dispatch = (void *)fair_dispatch,
+	.stopping = (void *)fair_stopping,
+	.init = (void *)fair_init,
+	.name = "fair",
+};
+"#;
+
+/// The simulator decides as the kernel with the same object, in the kernel's own state. One that
+/// charges more in the simulator, whose tasks have other names, is found by its virtual times.
+#[test]
+fn slices_and_virtual_times_are_the_kernels() {
+    let Some(_) = tools() else { return };
+    if let Err(missing) = worlds::vm::Qemu::find() {
+        eprintln!("skipped: real kernels: {missing}");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let load = "cpus = 1\nduration = \"400ms\"\n\
+        [[task]]\nname = \"hog\"\nphases = [ { loop = { phases = [ { run = \"1s\" } ] } } ]\n\
+        [[task]]\nname = \"nice\"\nnice = 5\nphases = [ { loop = { phases = [ { run = \"1s\" } ] } } ]\n\
+        [[task]]\nname = \"light\"\ncount = 2\nphases = [ { loop = { phases = [ { run = \"300us\" }, \
+        { sleep = \"2ms\" } ] } } ]\n";
+    fs::write(place.path().join("load.toml"), load).expect("a file");
+    let judged = |name: &str, charge: &str| {
+        let text = FAIR.replace("CHARGE", charge);
+        fs::write(place.path().join(format!("{name}.bpf.c")), text).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        command.args(["diff", "--decisions", "--explain", "load.toml", "-o", name, "--policy"]);
+        command.arg(format!("scx:{name}.bpf.c")).current_dir(place.path());
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let file = place.path().join(name).join("results.json");
+        let results = results::Results::read(&file).unwrap_or_else(|_| panic!("{said}"));
+        let value = |metric: &str| {
+            let row = results.rows.iter().find(|row| row.metric.id() == metric);
+            row.and_then(|row| row.value).unwrap_or_else(|| panic!("no {metric}: {said}"))
+        };
+        (value("equal_decisions"), value("equal_task_states"), said)
+    };
+    let (decisions, states, said) = judged("right", "");
+    assert!(decisions >= 0.99 && states >= 0.99, "{said}");
+    let (_, states, said) =
+        judged("wrong", "+ (p->comm[0] == 't' && p->comm[1] == 'a' ? 50000 : 0)");
+    assert!(states < 0.8 && said.contains("Slices and virtual times that differ"), "{said}");
+    assert!(said.contains("slices and virtual times") && said.contains("does not hold"), "{said}");
+}
