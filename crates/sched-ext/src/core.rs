@@ -422,7 +422,9 @@ impl Core {
     ) -> Answer<InKernel> {
         let Task { address, waits, .. } = self.tasks[task.index()];
         let vtime = memory::get(machine, address, self.layout.vtime)?;
-        let own = InKernel { slice: self.slice(machine, task)?, vtime };
+        let slice = self.slice(machine, task)?;
+        let own = InKernel { slice, vtime, flags: kernel.flags };
+        memory::set(machine, address, self.layout.process_flags, kernel.flags)?;
         self.set_slice(machine, task, kernel.slice)?;
         memory::set(machine, address, self.layout.vtime, kernel.vtime)?;
         if let Some((id, place)) = waits.filter(|_| kernel.vtime != vtime)

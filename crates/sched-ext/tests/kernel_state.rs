@@ -47,7 +47,7 @@ fn judged(events: &[(u64, EventKind, &[Had])]) -> Judgement {
     let mut shadow = Shadow::new(policy, Machine::ideal(1), 1, Decides::AtSwitch, roles);
     let time = |us: u64| Time(us * 1_000);
     let known = |had: &[Had]| {
-        let of = |&(task, slice, vtime): &Had| (task, InKernel { slice, vtime });
+        let of = |&(task, slice, vtime): &Had| (task, InKernel { slice, vtime, flags: 0 });
         [had.first().map(of), had.get(1).map(of)]
     };
     shadow.knows(events.iter().map(|(us, _, had)| (time(*us), known(had))).collect());
@@ -108,7 +108,7 @@ fn the_kernels_virtual_time_decides_who_runs_next() {
 
 #[test]
 fn a_virtual_time_of_a_light_task_counts_by_its_weight() {
-    let kept = |vtime| InKernel { slice: 0, vtime };
+    let kept = |vtime| InKernel { slice: 0, vtime, flags: 0 };
     let difference = |weight| schedsim::live::Difference {
         time: Time::ZERO,
         task: A,

@@ -20,13 +20,15 @@ pub struct Entitlement {
     pub is_eligible: bool,
 }
 
-/// What the core of sched_ext keeps of a task, in ns.
+/// What a kernel keeps of a task under sched_ext; times are in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InKernel {
     /// The rest of its slice (`scx.slice`).
     pub slice: u64,
     /// Its virtual time (`scx.dsq_vtime`). The origin is the scheduler's own.
     pub vtime: u64,
+    /// Its flags (`PF_…`), as that it is the kernel's own.
+    pub flags: u64,
 }
 
 /// What a sleeper keeps from before a run, in virtual ns.

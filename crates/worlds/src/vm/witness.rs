@@ -29,12 +29,15 @@ impl Witness {
             let numbers: Option<Vec<u64>> =
                 rest.split_whitespace().map(|word| word.parse().ok()).collect();
             let state = |of: &[u64]| {
-                Some((u32::try_from(of[0]).ok()?, InKernel { slice: of[1], vtime: of[2] }))
+                Some((
+                    u32::try_from(of[0]).ok()?,
+                    InKernel { slice: of[1], vtime: of[2], flags: of[3] },
+                ))
             };
             match (kind, numbers.as_deref()) {
-                ("wakes", Some(of @ [_, _, _])) => witness.wakes.push_back([state(of), None]),
-                ("switches", Some(of @ [_, _, _, _, _, _])) => {
-                    witness.switches.push_back([state(&of[..3]), state(&of[3..])]);
+                ("wakes", Some(of @ [_, _, _, _])) => witness.wakes.push_back([state(of), None]),
+                ("switches", Some(of @ [_, _, _, _, _, _, _, _])) => {
+                    witness.switches.push_back([state(&of[..4]), state(&of[4..])]);
                 }
                 _ => {}
             }
@@ -79,15 +82,15 @@ mod tests {
     #[test]
     fn lines_of_the_witness_are_read_and_others_are_not() {
         let text = [
-            "  <idle>-0 [000] d.h2. 7: bpf_trace_printk: schedlab: wakes 80 20000000 5",
+            "  <idle>-0 [000] d.h2. 7: bpf_trace_printk: schedlab: wakes 80 20000000 5 64",
             "  <idle>-0 [000] d.h2. 8: sched_wakeup: comm=a pid=80 prio=120 target_cpu=000",
-            "  <idle>-0 [000] d..2. 9: bpf_trace_printk: schedlab: switches 0 1 2 80 3 4",
-            "  a-80 [000] d..2. 9: bpf_trace_printk: schedlab: switches 80 1 2",
+            "  <idle>-0 [000] d..2. 9: bpf_trace_printk: schedlab: switches 0 1 2 2 80 3 4 64",
+            "  a-80 [000] d..2. 9: bpf_trace_printk: schedlab: switches 80 1 2 64",
             "  a-80 [000] d..2. 9: bpf_trace_printk: somebody else's",
         ];
         let witness = Witness::of(text.into_iter());
-        let kept = |slice, vtime| InKernel { slice, vtime };
-        assert_eq!(witness.wakes, [[Some((80, kept(20_000_000, 5))), None]]);
-        assert_eq!(witness.switches, [[Some((0, kept(1, 2))), Some((80, kept(3, 4)))]]);
+        let kept = |slice, vtime, flags| InKernel { slice, vtime, flags };
+        assert_eq!(witness.wakes, [[Some((80, kept(20_000_000, 5, 64))), None]]);
+        assert_eq!(witness.switches, [[Some((0, kept(1, 2, 2))), Some((80, kept(3, 4, 64)))]]);
     }
 }
