@@ -53,8 +53,8 @@ pub struct HostArguments {
 /// A stopping rule.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Protocol {
-    /// The rule of the pslist post: at least five times and ten minutes, until the relative
-    /// standard error is at most 1 %, at most an hour.
+    /// The rule of the pslist post: at least five times and ten minutes, and at most an hour. It
+    /// ends when the relative standard error is at most 1 %.
     Pslist,
 }
 
