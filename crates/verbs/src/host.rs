@@ -44,7 +44,7 @@ pub struct HostArguments {
     /// CPU. It is restored at the end in every case
     #[arg(long)]
     no_rt_throttling: bool,
-    /// Run each class once more under perf: gives wakeup latencies and all other metrics of events,
+    /// Run each class once more under perf: gives wakeup latency and all other metrics of events,
     /// and traces in -o DIR. Needs root
     #[arg(long)]
     traced: bool,

@@ -407,7 +407,7 @@ impl Inspection {
         text
     }
 
-    /// The shares of explained wake-ups and of tokens, if the recording has calls.
+    /// The shares of explained wakeups and of tokens, if the recording has calls.
     fn shares(&self) -> Option<(f64, f64)> {
         self.replay.wakeups.shares().filter(|_| self.recording.report.causes > 0)
     }
