@@ -1,5 +1,5 @@
 //! The ideal: a CPU that serves all ready tasks at once, each by its weight (Stoica & Abdel-Wahab
-//! 1995, section 2), and how far from it a task may be.
+//! 1995, section 2). Also how far from it a task may be.
 //!
 //! Services are integers in units of 2⁻⁴⁰ ns, so that a million roundings are less than 1 ns.
 

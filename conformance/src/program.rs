@@ -8,7 +8,7 @@ const MAX_EVENTS: i128 = 1_000_000;
 /// What a task of a scenario does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Uses so much CPU time, in ns.
+    /// Uses this CPU time, in ns.
     Run(i64),
     /// Sleeps, in ns.
     Sleep(i64),

@@ -16,11 +16,11 @@ const CLOSEST_TIMER: i64 = 10_000;
 /// The kernel's version, where versions differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Version {
-    /// Linux 6.12 to 6.16, as of 6.12.117: a running task is protected until its request is over;
-    /// with a new weight, the rest of its request stays in virtual time.
+    /// Linux 6.12 to 6.16, as of 6.12.117: a running task is protected until its request is over.
+    /// With a new weight, the rest of its request stays in virtual time.
     Linux6_12,
-    /// Linux 6.17 and 6.18, as of 6.18.15: it is protected for the shortest request in the queue;
-    /// the rest of its request stays in CPU time.
+    /// Linux 6.17 and 6.18, as of 6.18.15: it is protected for the shortest request in the queue.
+    /// The rest of its request stays in CPU time.
     ///
     /// The kernel keeps the shortest request in its red-black tree, and its rotations copy only the
     /// smallest vruntime of a subtree. So until the path to the root is updated, the kernel may
@@ -28,8 +28,8 @@ pub enum Version {
     #[default]
     Linux6_18,
     /// Linux 7.3, as of 7.3.4: where there are shorter requests, it is protected while it is
-    /// eligible; a lag is limited by the longest request in the queue; a delayed task's lag does
-    /// not grow; a shorter task that preempts runs next; and a timer ticks when a request is over
+    /// eligible. A lag is limited by the longest request in the queue. A delayed task's lag does
+    /// not grow. A shorter task that preempts runs next. A timer ticks when a request is over
     /// (`HRTICK`, on where the timers' hardware allows it).
     Linux7_3,
 }
@@ -210,8 +210,8 @@ impl Queue {
         }
     }
 
-    /// The task's lag is kept, within two requests or a tick; in 7.3, within the longest request
-    /// and a tick, and that of a delayed task has not grown, nor is it positive. Whether its
+    /// The task's lag is kept, within two requests or a tick. In 7.3 it is kept within the longest
+    /// request and a tick. That of a delayed task has not grown, nor is it positive. Whether its
     /// vruntime is no longer where this lag would have it.
     pub fn keep_lag(&mut self, place: usize) -> bool {
         let is_7_3 = self.options.version == Version::Linux7_3;

@@ -136,7 +136,7 @@ impl Reference {
     }
 
     /// The same in 7.3. A new task preempts only with a shorter request, one that still sleeps not
-    /// at all; and the end of the running task's protection comes nearer, whatever was wanted.
+    /// at all. The end of the running task's protection comes nearer in any case.
     fn preempts_7_3(&mut self, place: usize, running: usize, is_new: bool) -> bool {
         let queue = &mut self.queue;
         let is_short = queue.tasks[place].slice < queue.tasks[running].slice;

@@ -96,7 +96,7 @@ impl Scheduler {
     /// machine has more than one CPU.
     ///
     /// # Errors
-    /// If this kernel cannot have it, or another one is in charge.
+    /// If this kernel cannot have it, or another one is loaded.
     pub fn load(name: &str, bytes: &[u8]) -> Result<Scheduler, Error> {
         let cpus = libbpf_rs::num_possible_cpus()
             .map_err(|error| Error::Missing(format!("the number of CPUs: {error:#}")))?;

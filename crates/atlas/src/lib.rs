@@ -1,8 +1,8 @@
 //! The cost atlas of ready queues: the cost of one scheduling operation by structure, number of
 //! tasks and mix of levels.
 //!
-//! One operation is the work at the end of a time slice: insert the task that ran, remove the next
-//! one. A [`Rig`](rig::Rig) does that for tasks that only yield, and [`threads`] switches real
+//! One operation is the work at the end of a slice: insert the task that ran, remove the next one.
+//! A [`Rig`](rig::Rig) does that for tasks that only yield, and [`threads`] switches real
 //! user-level threads. [`callgrind`] and [`hardware`] count instructions, [`timing`] measures time,
 //! and [`steps`] counts what does not depend on the machine. [`measure`] runs a
 //! [`Plan`](measure::Plan) and makes rows; [`crossover`] and [`advice`] use those rows.

@@ -3,7 +3,7 @@
 use super::opaque::opaque;
 use readyq::{Level, Nodes, ReadyQueue, RoundRobinInPlace, RulerInPlace, TaskId};
 
-/// A structure that can end a time slice.
+/// A structure that can end a slice.
 pub trait Subject {
     /// Removes the next task to run.
     fn take(&mut self, nodes: &mut Nodes) -> Option<TaskId>;

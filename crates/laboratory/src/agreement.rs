@@ -1,9 +1,9 @@
 //! Measures how far the simulated scheduler is from the real one: `schedlab diff --decisions`.
 //!
 //! A workload runs in guests. It is then simulated on a machine with the guest's costs, with the
-//! background load of the guest. Two questions are answered: does the simulated policy take the
-//! kernel's decision in each of the kernel's situations, and do both dispatch tasks in the same
-//! order? In the order, one difference can cause many more.
+//! background load of the guest. Two questions are answered. Does the simulated policy take the
+//! kernel's decision in each of the kernel's situations? Do both dispatch tasks in the same order?
+//! In the order, one difference can cause many more.
 //!
 //! Several boots differ only in the time that the kernel idles before the start. For them, means
 //! are compared, and for orders also the agreement of the kernel with itself. If sums of run times

@@ -1,4 +1,4 @@
-//! Candidates that fail: one gives no numbers, says why, and the others go on.
+//! Candidates that fail: one gives no numbers, says why, and the others continue.
 
 use super::Section;
 use program::Error;

@@ -1,5 +1,5 @@
-//! Ensembles of repeatable runs: every candidate has the same number of runs, and member k of each
-//! gets the same nudge, so that differences are taken member by member.
+//! Ensembles of repeatable runs: every candidate has the same number of runs. Member k of each gets
+//! the same nudge, so that differences are taken member by member.
 
 use super::failed::{Failed, of_run};
 use super::plan::Plan;

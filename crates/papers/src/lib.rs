@@ -96,7 +96,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// The numbers from commands behind them, with intervals, and of the first members.
     pub measured: Vec<Row>,
-    /// The numbers of all members of ensembles in guests, as they go on record.
+    /// The numbers of all members of ensembles in guests, as they are put on record.
     pub ensembles: Vec<Row>,
     /// The figures.
     pub figures: Vec<Figure>,

@@ -68,7 +68,7 @@ fn line(row: &Row) -> Option<String> {
     ))
 }
 
-/// The standard error of the mean as a share of it, from the interval of so many runs.
+/// The standard error of the mean as a share of it, from the interval of this number of runs.
 fn relative_standard_error(estimate: &Estimate, runs: u32) -> f64 {
     // What half of the interval is in standard errors: of runs whose standard error is one.
     let unit: Vec<f64> = (0..runs).map(|run| if run % 2 == 0 { 1.0 } else { -1.0 }).collect();

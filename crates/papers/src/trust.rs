@@ -1,4 +1,4 @@
-//! What a folder of somebody else's would do on this machine.
+//! What another user's folder would do on this machine.
 //!
 //! A paper is data: its commands simulate, or run in a guest that leaves nothing behind. What runs
 //! programs here, reads outside its folder, or writes anywhere needs the user's word (`--trust`).

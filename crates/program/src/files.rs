@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// `text` as a terminal may show it. Names in files of strangers may hold what a terminal obeys
-/// (control characters) or what hides the order of letters (marks of direction): these are written
+/// `text` as a terminal may show it. Names in untrusted files may hold what a terminal obeys
+/// (control characters) or what hides the order of letters (marks of direction). These are written
 /// as escapes, as in `\u{1b}`. Lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let obeys = |c: char| {

@@ -23,12 +23,12 @@ pub struct Calls {
     ran: Counter,
     /// Those that have not returned: the function, and how many instructions had run.
     open: Vec<(u64, u64)>,
-    /// How often a call took so many instructions: window, function, instructions.
+    /// How often a call took each number of instructions: window, function, instructions.
     ended: BTreeMap<(u32, u64, u64), u64>,
 }
 
 impl Calls {
-    /// As QEMU was told.
+    /// As QEMU's arguments say.
     pub fn new(arguments: &[String], counters: &mut Counters) -> Calls {
         let named = arguments.iter().find_map(|argument| argument.strip_prefix("calls="));
         let functions = named.unwrap_or_default().split(':');

@@ -12,7 +12,7 @@
 //! `lockstep.rs`. With `marks=` any image says when something begins, ends or happens: see
 //! `marks.rs`.
 //!
-//! All virtual CPUs are in one thread, and there is one of them where instructions are counted: the
+//! All virtual CPUs are in one thread, and there is one of them where instructions are counted. The
 //! counters need no locks but the one that keeps Rust's rules.
 
 mod api;

@@ -4,8 +4,8 @@
 //! QEMU runs all CPUs in one thread, one after another, and by itself in long and unequal spans.
 //! From the instruction `LOCKSTEP` on this ends a span as soon as the CPU has run `interleave=`
 //! instructions more than the CPU that has run fewest. Where a span ends early, as a timer is due,
-//! the CPU keeps what it has not used. A CPU that idles must go on as well, or its share of the
-//! clock would go to the others: the kernel's `hlt` and `pause` are skipped, and its loops around
+//! the CPU keeps what it has not used. A CPU that idles must continue as well, or its share of the
+//! clock would go to the others. The kernel's `hlt` and `pause` are skipped, and its loops around
 //! them run. So virtual time passes alike for all: with N of them each runs an instruction in N
 //! times the nanoseconds of one.
 //!
@@ -201,7 +201,7 @@ fn changes(cpu: Cpu, instructions: i64) {
 }
 
 impl Steps {
-    /// What the span of `cpu` came to, of which so much was left.
+    /// The instructions of the span of `cpu`, of which `left` were not used.
     fn account(&mut self, cpu: Cpu, left: i64) {
         let Some(number) = self.cpus.iter().position(|progress| progress.cpu == cpu as usize)
         else {

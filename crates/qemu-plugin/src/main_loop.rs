@@ -5,7 +5,7 @@
 //! instructions that it ran last are counted (`do_hlt`, then `icount_process_data`): a main loop
 //! that looks in between, as it was woken by something earlier and comes late, finds a clock that
 //! is behind, and adds these instructions a second time. So a CPU may only halt while the main loop
-//! is asleep: until it learns that the CPU idles, after the instructions were counted, nothing
+//! is asleep. Until it learns that the CPU idles, after the instructions were counted, nothing
 //! wakes it up.
 
 use std::fs::File;

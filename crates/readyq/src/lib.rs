@@ -68,7 +68,7 @@ pub use width::{Id, Key, Level, TaskId};
 
 /// An order over ready tasks: which one runs next.
 ///
-/// Four verbs do all scheduling work. A time slice ends: [`insert`](Self::insert) the running task,
+/// Four verbs do all scheduling work. A slice ends: [`insert`](Self::insert) the running task,
 /// [`pop`](Self::pop) the next. A task blocks: just do not insert it. It wakes: `insert` it. It is
 /// killed, moved or re-prioritised while it waits: [`remove`](Self::remove) it by identity.
 ///

@@ -1,8 +1,8 @@
 //! A set of levels, a bit for each: which lists have a task.
 //!
 //! Up to 64 levels are one word. More are several, and a further word says which of those are not
-//! 0, so that the first level is found, and one is taken out, without a search. A [`Probe`] counts
-//! the accesses to words: to read one, or to read it and write it again.
+//! 0. So the first level is found, and one is taken out, without a search. A [`Probe`] counts the
+//! accesses to words: to read one, or to read it and write it again.
 
 use core::fmt::Debug;
 use core::ops::{BitAnd, BitOr, BitXor, Shr};

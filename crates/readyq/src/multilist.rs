@@ -6,9 +6,9 @@
 //!
 //! Source: Porter 2021, "Multiple Ready Lists" and "Implementation", with both corrections that the
 //! paper prints for blocked and killed tasks. Deviations: the paper chooses the next list at the
-//! end of a slice; this chooses it at the next [`pop`](ReadyQueue::pop), so that tasks that woke in
-//! between count. A pass is a chain cut off its list, not a mark (`listLast`) in it. This makes the
-//! corrections unnecessary and avoids the starvation of the printed repair (see
+//! end of a slice. This code chooses it at the next [`pop`](ReadyQueue::pop), so that tasks that
+//! woke in between count. A pass is a chain cut off its list, not a mark (`listLast`) in it. This
+//! makes the corrections unnecessary and avoids the starvation of the printed repair (see
 //! [`PrintedMultiList`](crate::PrintedMultiList)).
 
 use core::hint::cold_path;

@@ -1,8 +1,8 @@
 //! Multi-List-1: FIFO lists served by a bunched schedule, several passes per entry.
 //!
 //! Level l gets half the rate of level l − 1, in a shorter table than that of
-//! [`MultiList2`](crate::MultiList2). The cost is bunching: level 0 runs up to 16 passes in a row,
-//! level 1 waits eight times as long as its rate requires, levels 2 to 5 four times, level 6 twice.
+//! [`MultiList2`](crate::MultiList2). The cost is bunching: level 0 runs up to 16 passes in a row.
+//! Level 1 waits eight times as long as its rate requires, levels 2 to 5 four times, level 6 twice.
 //! Right for ten levels and many tasks without deadlines. Bad for responsiveness, and for few tasks
 //! at unimportant levels.
 //!

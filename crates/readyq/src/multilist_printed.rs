@@ -3,7 +3,7 @@
 //!
 //! A pass over a list ends after the slice of `listLast`, the list's last task when the pass began.
 //! When that task blocks or is killed, the paper makes the list's current last task the new
-//! `listLast`. Two tasks of one level that wake each other and then block move it on for ever: the
+//! `listLast`. Two tasks of one level that wake each other and then block move it on for ever. The
 //! pass never ends and every other level starves. [`MultiList`](crate::multilist::MultiList) is the
 //! corrected version.
 //!

@@ -2,12 +2,12 @@
 //! middle, or behind everything".
 //!
 //! The list is not sorted. A task whose key is less than that of the list's middle task is inserted
-//! before the middle; any other goes to the tail. Right where O(1) matters more than exact rates:
-//! for equal tasks (it is then round robin), or for tasks that run until their virtual time passes
-//! that of the next one ([`PsList::with_stop_rule`]), which sorts while running. Bad for tasks of
-//! different weights that yield or are preempted early: a frequent task still waits behind half the
-//! list, so it gets at most about two slices per round and the virtual times drift apart without
-//! bound.
+//! before the middle; any other goes to the tail. Right where O(1) matters more than exact rates.
+//! That is for equal tasks (it is then round robin), or for tasks that run until their virtual time
+//! passes that of the next one ([`PsList::with_stop_rule`]), which sorts while running. Bad for
+//! tasks of different weights that yield or are preempted early: a frequent task still waits behind
+//! half the list. So it gets at most about two slices per round, and the virtual times drift apart
+//! without bound.
 //!
 //! Cost: O(1) in every operation. Source: the post "Partial sorted list scheduler – pslist" (Linux
 //! 3.6). Choices where the post is silent: tasks leave at the head. The middle is the first task of
@@ -53,9 +53,9 @@ impl PsList {
         }
     }
 
-    /// An empty queue with the post's stop rule: a running task that is inserted again while its
-    /// virtual time is not larger than the next one's goes back to the head and runs on. Virtual
-    /// times then stay close together.
+    /// An empty queue with the post's stop rule. A running task may be inserted again while its
+    /// virtual time is not larger than the next one's. It then goes back to the head and continues
+    /// to run. Virtual times then stay close together.
     pub const fn with_stop_rule(strides: Strides) -> Self {
         PsList { stop_rule: true, ..PsList::new(strides) }
     }

@@ -3,7 +3,7 @@
 //!
 //! Right for proportional rates with arbitrary strides and hundreds of tasks, and where tasks must
 //! also be found by order. It costs several times what the list structures cost, and more with
-//! every doubling of the tasks; with bounded strides the [`Wheel`](crate::Wheel) has the same order
+//! every doubling of the tasks. With bounded strides the [`Wheel`](crate::Wheel) has the same order
 //! for less.
 //!
 //! Cost: insert O(log n), pop amortised O(1) rotations plus the way up. Source: Porter 2021,

@@ -1,20 +1,21 @@
 //! Ruler: Multi-List-2's exact order by bit arithmetic, without its table.
 //!
-//! Tick t serves the levels 0 to ctz(t), so level l is served at every multiple of 2^l and gets
+//! Tick t serves the levels 0 to ctz(t). So level l is served at every multiple of 2^l and gets
 //! half the rate of level l − 1. A mask holds the levels with waiting tasks. The next tick that
 //! serves any of them is the next multiple of 2^l, where l is the lowest set bit: empty levels cost
 //! nothing. All tasks of a level that wait when its service starts run once: a *pass*. A task that
 //! arrives meanwhile runs in the next pass of its level.
 //!
-//! Right for proportional rates in up to 64 levels, each half the one before, at a cost that
-//! neither the number of tasks nor their mix changes much. Bad at rates that are not powers of two
-//! (take the [`Wheel`](crate::Wheel)) and at strict priorities. Within a tick, a pass over a
-//! crowded level is not interrupted by a task that wakes at a better one.
+//! Right for proportional rates in up to 64 levels, each half the one before. Neither the number of
+//! tasks nor their mix changes the cost much. Bad at rates that are not powers of two (take the
+//! [`Wheel`](crate::Wheel)) and at strict priorities. Within a tick, a pass over a crowded level is
+//! not interrupted by a task that wakes at a better one.
 //!
 //! Cost: O(1) in every operation. At most 4 accesses to words of the mask and the position (1 in an
-//! insertion, 1 in a removal), and writes to two nodes. Source: the order is Porter 2021, "Increasing the Responsiveness"; the arithmetic is ours. A pass is a
-//! chain cut off its list, so Porter's `listLast` and its repairs are not needed: a blocked or
-//! killed task does not move the end of the chain.
+//! insertion, 1 in a removal), and writes to two nodes. Source: the order is Porter 2021,
+//! "Increasing the Responsiveness"; the arithmetic is ours. A pass is a chain cut off its list, so
+//! Porter's `listLast` and its repairs are not needed. A blocked or killed task does not move the
+//! end of the chain.
 
 use core::marker::PhantomData;
 

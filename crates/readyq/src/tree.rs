@@ -1,6 +1,6 @@
 //! A red-black tree through the nodes, ordered by a comparison that the caller supplies.
 //!
-//! The tree caches its first task, so that the best one is found without a search, and removes it
+//! The tree caches its first task, so the best one is found without a search. It removes that task
 //! by a shorter path than any other. It stores no keys: the caller compares tasks by its own
 //! tables.
 //!

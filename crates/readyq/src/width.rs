@@ -82,8 +82,8 @@ pub trait Key: Copy + Eq + Debug + 'static {
     /// Whether this key comes before `other`.
     fn is_before(self, other: Self) -> bool;
 
-    /// The key of a task that had its last slice at `last`: a stride later, but at least `self`, the
-    /// time now, and at most a stride after that.
+    /// The key of a task that had its last slice at `last`. It is a stride later, but at least
+    /// `self`, the time now, and at most a stride after that.
     fn next(self, last: Self, stride: Self) -> Self;
 
     /// The stride `level` + 1.

@@ -78,8 +78,8 @@ pub enum What {
 /// of locks, which makes none unless it must wait. The object is a [`Class::Futex`].
 pub mod lock {
     /// Locks a mutex. The result is the address in the program to which the call returns, if it is
-    /// known, so that critical sections are told apart. The mutex's `peer` has bit 0 if unlocking passes it to the longest waiting task, and
-    /// bit 1 if it has priority inheritance.
+    /// known, which distinguishes critical sections. The mutex's `peer` has bit 0 if unlocking
+    /// passes it to the longest waiting task, and bit 1 if it has priority inheritance.
     pub const LOCK: u16 = 256;
     /// Unlocks it.
     pub const UNLOCK: u16 = 257;

@@ -1,4 +1,4 @@
-//! The section on papers: how their claims stand, surprises and advice; then what the originals
+//! The section on papers: how their claims stand, surprises and advice. Then what the originals
 //! missed, the worlds side by side, and decisions on the text.
 
 use super::tables::{escape, open, prose};

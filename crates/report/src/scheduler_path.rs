@@ -1,9 +1,9 @@
 //! The instructions of an operation as a flame graph: the operation, the parts of the scheduler's
 //! path that it goes through, and their functions.
 //!
-//! QEMU's plugin counts by address and sees no callers, so a function belongs to a part by its name,
-//! which Linux keeps from release to release. A function that several parts call is a part's own
-//! only where its name says so; what accounts for time and load, takes locks or is called from
+//! QEMU's plugin counts by address and sees no callers, so a function belongs to a part by its
+//! name. Linux keeps names from release to release. A function that several parts call is a part's
+//! own only where its name says so. What accounts for time and load, takes locks or is called from
 //! everywhere are parts of their own. The picture lies on its side, with the operation at the left,
 //! so that names can be read on a phone.
 

@@ -1,8 +1,9 @@
 //! The discrete-event engine: the only code that advances time.
 //!
 //! Simulates a [`Source`] of tasks on a [`Machine`] under a [`Policy`]. The next event is the
-//! earliest of: a task's start or the end of a sleep (ties in order of task id), then a CPU's own
-//! next event (ties in order of CPU number). The order is total, so a seed determines the trace.
+//! earliest. At equal times, a task's start or the end of a sleep comes first (in order of task
+//! id). Then comes a CPU's own next event (in order of CPU number). The order is total, so a seed
+//! determines the trace.
 
 mod by_name;
 mod call_costs;
@@ -299,8 +300,8 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
         self.seat.cx().current[cpu.index()]
     }
 
-    /// Prefetches the state of the tasks that come next, where there are so many that each is a
-    /// cache miss. The processor overlaps these loads; later they would come one after another.
+    /// Prefetches the state of the tasks that come next, where their number makes each a cache
+    /// miss. The processor overlaps these loads; later they would come one after another.
     #[inline(always)]
     fn fetch_next(&mut self) {
         if let Some(tasks) = self.timers.came_near() {

@@ -27,23 +27,23 @@ pub struct Machine {
     /// Added to a task's CPU burst when it runs on another CPU than last time (Curran & Stumm's
     /// TMC); part of the slice.
     pub migration_cost: Nanos,
-    /// The part of `switch_cost` that the policy does not see and no task pays: the time of a
+    /// The part of `switch_cost` that the policy does not see and no task pays. It is the time of a
     /// policy in a user-space program, between the tasks. If it is not zero, a task that stops and
     /// is chosen again pays for a switch as others do, because the program ran.
     pub unseen: Nanos,
     /// The time from the wakeup of an idle CPU by another CPU to its switch to the woken task.
     pub idle_exit: Nanos,
-    /// The time from a waking to the switch to the woken task on an awake CPU: one whose idleness
-    /// an interrupt ended, or one that will preempt its task, which runs until then. It is the
-    /// rest of the interrupt and the path through the scheduler.
+    /// The time from a waking to the switch to the woken task on an awake CPU. That is one whose
+    /// idleness an interrupt ended, or one that will preempt its task, which runs until then. It is
+    /// the rest of the interrupt and the path through the scheduler.
     pub wake_cost: Nanos,
     /// Both as distributions, by what the CPU does and who wakes; where they are unknown, the two
     /// numbers hold.
     pub latency: WakeLatency,
-    /// How long a waking, or a tick that the policy receives, interrupts the task of its CPU,
-    /// which then continues: the time of a policy in a user-space program, to which the CPU
-    /// switches and back. It is not paid while the program runs already, nor where the CPU
-    /// switches to another task. Part of the slice.
+    /// How long a waking, or a tick that the policy receives, interrupts the task of its CPU, which
+    /// then continues. It is the time of a policy in a user-space program, to which the CPU
+    /// switches and back. It is not paid while the program runs already, nor where the CPU switches
+    /// to another task. Part of the slice.
     pub interruption: Nanos,
     /// How long a timer interrupt that wakes a task interrupts the task of its CPU, which then
     /// continues. Part of the slice.
@@ -63,9 +63,9 @@ pub struct Machine {
     /// The share by which a hold lengthens for each other CPU that is at the lock already (Anderson
     /// 1990). Nothing by default.
     pub lock_contention: f64,
-    /// How many CPUs make scheduling decisions (Wendorf 1987): at most so many dispatches are at
-    /// locks at a time. By default every CPU decides for itself. What decisions for others take of
-    /// a decider's own task is not modelled.
+    /// How many CPUs make scheduling decisions (Wendorf 1987): at most this number of dispatches is
+    /// at locks at a time. By default every CPU decides for itself. What decisions for others take
+    /// of a decider's own task is not modelled.
     pub deciders: Option<NonZero<u16>>,
     /// The topology of the CPUs. By default all CPUs are alike and share one cache.
     pub topology: Option<Topology>,

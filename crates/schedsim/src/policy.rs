@@ -114,8 +114,8 @@ pub trait Policy {
         Promises::default()
     }
 
-    /// The virtual times of `task` if its CPU were charged `now`, if the policy has such and the task
-    /// is in a queue or runs: what conformance vectors compare.
+    /// The virtual times of `task` if its CPU were charged `now`, if the policy has such and the
+    /// task is in a queue or runs. Conformance vectors compare them.
     fn virtual_times(&self, _task: TaskId, _now: Time) -> Option<VirtualTimes> {
         None
     }
@@ -275,7 +275,7 @@ pub struct Wake {
     /// Whether it is new.
     pub new: bool,
     /// The CPU whose running task woke or forked it, or on which an interrupt arrived if that is
-    /// not the task's last one; `None` from an interrupt there or an arrival from outside.
+    /// not the task's last one. It is `None` from an interrupt there or an arrival from outside.
     pub waker: Option<CpuId>,
 }
 

@@ -11,17 +11,17 @@
 //!      └────────────── exit_task ───────────┘ └──── dequeue ───┴───────────── stopping ──────────────┘
 //! ```
 //!
-//! The policy's part ([`Rule`] lists all of it): each CPU and task that it names exists; it
-//! dispatches only a waiting task, to a CPU that the task may use, with a positive slice; an alarm
-//! is declared and not in the past; no task is lost. The CPU returned by `select_cpu` must exist,
-//! but need not be allowed, as in the kernel: it only names a queue, which a policy with one queue
+//! The policy's part ([`Rule`] lists all of it): each CPU and task that it names exists. It
+//! dispatches only a waiting task, to a CPU that the task may use, with a positive slice. An alarm
+//! is declared and not in the past. No task is lost. The CPU returned by `select_cpu` must exist,
+//! but need not be allowed, as in the kernel. It only names a queue, which a policy with one queue
 //! for all CPUs ignores. The driver's part: calls come in the order of the diagram, and time does
 //! not go back. It is checked for every driver but the engine, for which only debug builds assert
 //! it.
 //!
 //! The first breach is kept ([`Seat::breach`]). From then on the seat returns harmless answers (no
-//! effect, no task), so that a driver can check for a breach once per event and not after each
-//! call. A run with a breach has no result.
+//! effect, no task). So a driver can check for a breach once per event and not after each call. A
+//! run with a breach has no result.
 //!
 //! ```
 //! use schedsim::policy::{Central, CentralOptions, Enqueue, Wake};

@@ -134,7 +134,7 @@ pub enum EventKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, VariantArray, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum PrevState {
-    /// Still runnable: preempted, slice over or yielded (`R`, `R+`). The CPU burst goes on later.
+    /// Still runnable: preempted, slice over or yielded (`R`, `R+`). The CPU burst continues later.
     Runnable,
     /// Waits for something (`S`, `D`, `I`, `T`, …). The CPU burst is over.
     Blocked,

@@ -14,7 +14,7 @@ pub use results::Verdict;
 use schedsim::Random;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean over runs with its 95 % confidence interval.
+/// A mean over runs with its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The mean.

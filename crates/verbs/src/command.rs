@@ -16,8 +16,8 @@ pub struct CommandArguments {
     /// that its arguments name, from this machine]
     #[arg(long, value_name = "DIR|TAR")]
     root: Option<PathBuf>,
-    /// In a guest: a package of Debian's, which is fetched with all that it needs and installed
-    /// nowhere; the command runs in a file system of such packages; may be given several times
+    /// In a guest: a package of Debian's, which is fetched with all that it needs and not
+    /// installed. The command runs in a file system of such packages; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with = "root", requires = "command")]
     package: Vec<String>,
     /// In a guest: a further file or directory of this machine for the command; may be given

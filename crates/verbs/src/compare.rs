@@ -32,7 +32,7 @@ use worlds::{By, Candidate, World};
 /// nearest to the recorded kernel's replays it on the recorded CPUs, to measure the error of the
 /// replay. Then each policy runs it 16 times with slightly different costs. A difference is better
 /// or worse only if the interval, the error of the replay, nearly every run, and multiple
-/// comparisons confirm it; else the results give the reason why it is undecided.
+/// comparisons confirm it. Else the results give the reason why it is undecided.
 ///
 /// A stochastic workload runs with 16 seeds, the same for every policy. A saturated run is reported
 /// as saturated, not as a number.

@@ -14,13 +14,14 @@ use worlds::vm::lockstep::VALIDATED;
 
 /// Holds a scheduler in a guest kernel to what any general-purpose scheduler owes
 ///
-/// Boots the scheduler in a guest with two CPUs and runs ten checks: no starvation under six
-/// workloads, work conservation, weights, changes of affinity, the kernel's own threads, storms of
-/// fork, exec and exit, suspension, priority inheritance, CPU hotplug, and nothing left behind after
-/// its end. Each check says what it asked, its bound and what it measured.
+/// Boots the scheduler in a guest with two CPUs and runs ten checks. They are no starvation under
+/// six workloads, work conservation, weights, changes of affinity, and the kernel's own threads.
+/// Further checks are storms of fork, exec and exit, suspension, priority inheritance, CPU hotplug,
+/// and nothing left behind after its end. Each check says what it asked, its bound and what it
+/// measured.
 ///
-/// With --vectors nothing is booted: a policy of ours receives the events of real kernels' queues
-/// and of scenarios from the mathematics, and each decision and virtual time is compared. Others than
+/// With --vectors nothing is booted. A policy of ours receives the events of real kernels' queues
+/// and of scenarios from the mathematics. Each decision and virtual time is compared. Others than
 /// ours are played by `schedlab-vectors` (conformance/README.md).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab conform scx:./scx_simple\n  schedlab conform \

@@ -8,8 +8,9 @@ use worlds::host::doctor::{Finding, System};
 
 /// Examines this machine: what limits measurements, and the command that changes it
 ///
-/// It checks CPU, SMT, frequencies, throttling, load, memory, the kernel and its scheduler, the
-/// permissions of this user, limits on CPU time and tasks, and tools. It changes nothing.
+/// It checks CPU, SMT, frequencies, throttling, load, memory, and the kernel and its scheduler. It
+/// also checks the permissions of this user, limits on CPU time and tasks, and tools. It changes
+/// nothing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab doctor\n  schedlab doctor --format json")]
 pub struct Doctor {

@@ -57,8 +57,8 @@ pub struct GuestArguments {
     /// finer (8 us at 1000) and take longer to get
     #[arg(long, value_name = "N", default_value_t = INTERLEAVE, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     interleave: u32,
-    /// Run a command once and not a second time with the kernel's scheduling events: in half the
-    /// time, with its makespan and the number that it prints alone
+    /// Run a command once and not a second time with the kernel's scheduling events. This takes
+    /// half the time, and gives only its makespan and the numbers that it prints
     #[arg(long)]
     no_events: bool,
     /// What the members of an ensemble differ by, separated by commas: start, order, timers, stack,

@@ -44,7 +44,7 @@ pub struct HostArguments {
     /// CPU. It is restored at the end in every case
     #[arg(long)]
     no_rt_throttling: bool,
-    /// Run each class once more under perf: gives wakeup latencies and all other metrics of events,
+    /// Run each class once more under perf: gives wakeup latency and all other metrics of events,
     /// and traces in -o DIR. Needs root
     #[arg(long)]
     traced: bool,
@@ -53,8 +53,8 @@ pub struct HostArguments {
 /// A stopping rule.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Protocol {
-    /// The rule of the pslist post: at least five times and ten minutes, until the relative
-    /// standard error is at most 1 %, at most an hour.
+    /// The rule of the pslist post: at least five times and ten minutes, and at most an hour. It
+    /// ends when the relative standard error is at most 1 %.
     Pslist,
 }
 

@@ -50,8 +50,8 @@ pub struct Inspect {
     /// Accept a recording that lost more than one event in a hundred
     #[arg(long)]
     allow_lost: bool,
-    /// Also show the critical path of the longest wait of this task, a name or name/tid: from
-    /// where it begins to sleep to where it runs again
+    /// Also show the critical path of the longest wait of this task, a name or name/tid. It is from
+    /// where the task begins to sleep to where it runs again
     #[arg(long, value_name = "TASK", conflicts_with = "fit")]
     request: Option<String>,
     /// Write the results to this directory, with a report that draws the objects and the path
@@ -407,7 +407,7 @@ impl Inspection {
         text
     }
 
-    /// The shares of explained wake-ups and of tokens, if the recording has calls.
+    /// The shares of explained wakeups and of tokens, if the recording has calls.
     fn shares(&self) -> Option<(f64, f64)> {
         self.replay.wakeups.shares().filter(|_| self.recording.report.causes > 0)
     }

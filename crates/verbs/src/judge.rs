@@ -28,9 +28,9 @@ use worlds::{Program, World};
 ///
 /// Reads candidates, one a line of JSON, and prints what it says of each, one a line of JSON, in
 /// the same order. A candidate that hangs, crashes, breaks the contract of a policy or does not
-/// compile has a verdict that says so, and the next one follows. Candidates in Rust and Python run
-/// in a sandbox, each run in a process of its own, which answers callbacks and sees neither
-/// workload nor seed.
+/// compile has a verdict that says so. The next one follows. Candidates in Rust and Python run in a
+/// sandbox, each run in a process of its own. It answers callbacks and sees neither workload nor
+/// seed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab judge suite.toml candidates.jsonl -o judged\n  \
                         schedlab judge suite.toml candidates.jsonl -o judged --resume\n  schedlab \

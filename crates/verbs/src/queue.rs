@@ -16,11 +16,11 @@ use worlds::vm::pins;
 
 /// Measures the cost of one scheduling operation in each ready queue
 ///
-/// An operation is the work at the end of a time slice: insert the task that ran, remove the next
-/// one. Tasks only yield, so that nothing else is measured. Valgrind counts the instructions of
-/// this program; list elements, schedule entries, tree levels and waits do not depend on the
-/// machine. Every structure gets the same tasks at the same levels. Random mixes are drawn several
-/// times, which gives the intervals.
+/// An operation is the work at the end of a slice: insert the task that ran, remove the next one.
+/// Tasks only yield, so that nothing else is measured. Valgrind counts the instructions of this
+/// program; list elements, schedule entries, tree levels and waits do not depend on the machine.
+/// Every structure gets the same tasks at the same levels. Random mixes are drawn several times,
+/// which gives the intervals.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab queue\n  schedlab queue --queues ruler,multilist2 \
                         --tasks 1,10,100,1000 --levels 8 --mix one:H\n  schedlab queue --queues \

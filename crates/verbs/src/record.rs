@@ -69,12 +69,12 @@ pub struct Record {
     /// Write the paths of the files that are open at the beginning
     #[arg(long)]
     paths: bool,
-    /// First record a program of known operations, a fifth of a second long: the costs of scheduling
-    /// that the command's own recording cannot tell are taken from it. Best on an idle machine
+    /// First record a program of known operations, a fifth of a second long. It gives the costs of
+    /// scheduling that the command's own recording does not show. Best on an idle machine
     #[arg(long)]
     calibrate: bool,
     /// First run the command N times (6 unless given) without the recorder and N times with it, in
-    /// pairs: the recording says what recording does to its time, with an interval
+    /// pairs. The recording then has the effect of recording on its time, with an interval
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000),
           conflicts_with_all = ["pid", "cgroup", "snapshot"])]

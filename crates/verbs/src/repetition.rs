@@ -11,9 +11,10 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of ensembles")]
 pub struct RepetitionArguments {
-    /// Number of runs of each candidate. Simulated runs differ by what the input does not determine
-    /// (costs and bursts by 2 %, delays, phases, ties), guests by their start between two ticks,
-    /// and runs on this machine by themselves. A single run gets no verdict [default: 16]
+    /// Number of runs of each candidate. Simulated runs differ in what the input does not
+    /// determine: costs and bursts by 2 %, delays, phases, ties. Guests differ by their start
+    /// between two ticks, and runs on this machine by themselves. A single run gets no verdict
+    /// [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     ensemble: Option<u32>,
     /// Continue until the 95 % half-width is at most this share of the mean; exit code 5 if

@@ -11,7 +11,7 @@ use worlds::vm::pins;
 
 /// Repeats results, and compares them byte for byte
 ///
-/// Runs the command again that wrote a results.json (compare, run, sweep, queue), and compares the
+/// Runs the command again that wrote a results.json (compare, run, sweep, queue). It compares the
 /// two files, and the rows in the other files of the directory. Their inputs (the kernel, QEMU, the
 /// files of workloads) must be those of the lock file beside it. Only the command line, the host's
 /// kernel and its CPU may differ: digits do not depend on them. Times of this machine are left out.

@@ -211,10 +211,10 @@ impl Driver {
 }
 
 /// The outcome of a guest. What goes wrong in one that a scheduler of sched_ext has alone, is that
-/// scheduler's failure, and others go on; elsewhere it ends the comparison.
+/// scheduler's failure, and others continue; elsewhere it ends the comparison.
 ///
 /// # Errors
-/// The outer one if the comparison cannot go on.
+/// The outer one if the comparison cannot continue.
 pub(crate) fn alone<T>(is_alone: bool, made: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match made {
         Err(error @ (Error::Internal(_) | Error::Stopped | Error::Output { .. })) => Err(error),

@@ -171,7 +171,7 @@ impl GuestWorld {
     ///
     /// # Errors
     /// If a guest fails or does not repeat itself. The inner one is that of a scheduler of
-    /// sched_ext, which has its guests alone: others go on.
+    /// sched_ext, which has its guests alone: others continue.
     pub fn boot<'s>(
         &self,
         sessions: &'s [Session<'s>],

@@ -82,8 +82,8 @@ pub trait World {
     /// [`Determinism::Noisy`]: then one after another.
     ///
     /// # Errors
-    /// The outer one if the comparison cannot go on. The inner one is of a run that has no numbers:
-    /// its candidate failed, or its workload did. Other candidates go on.
+    /// The outer one if the comparison cannot continue. The inner one is of a run that has no
+    /// numbers: its candidate failed, or its workload did. Other candidates continue.
     fn run(
         &mut self,
         sessions: &[Session<'_>],

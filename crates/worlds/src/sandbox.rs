@@ -1,4 +1,4 @@
-//! A sandbox for programs of strangers: a process without network, without files but those it is
+//! A sandbox for untrusted programs: a process without network, without files but those it is
 //! given, without other processes, with bounded memory and output.
 //!
 //! Four walls, of which none is optional. *Namespaces*: it sees no process, network, mount or
@@ -7,7 +7,7 @@
 //! dump. Its environment is empty, and its command line says nothing about its caller. Where a
 //! kernel lacks a wall, [`Sandbox::start`] refuses by the wall's name.
 //!
-//! What it can still do: use the CPU until it is killed, read the clock, and learn whether a path
+//! It can still use the CPU until it is killed, and read the clock. It can learn whether a path
 //! exists and how large the file is.
 
 mod calls;
@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The program of a stranger, and all that it may use.
+/// An untrusted program, and all that it may use.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     /// The program's file.

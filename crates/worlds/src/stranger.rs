@@ -1,4 +1,4 @@
-//! Policies of strangers: a crate in Rust or a class in Python, in a sandboxed process for each run.
+//! Untrusted policies: a crate in Rust or a class in Python, in a sandboxed process for each run.
 //!
 //! The process answers callbacks over a channel, and gets nothing else: no workload, no seed, no
 //! number. The engine runs here. Each run has a new process and nothing that lasts, so that no run
@@ -38,7 +38,7 @@ pub struct Stranger {
     _folder: Arc<TempDir>,
 }
 
-/// What strangers are made with: their secret, and their memory in bytes.
+/// The terms of untrusted policies: their secret, and their memory in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// What the seeds of their random numbers come from.

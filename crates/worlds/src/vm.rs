@@ -1,7 +1,7 @@
 //! Real kernels as a reproducible laboratory: an unmodified Linux under QEMU's software emulation,
 //! with a clock that counts instructions.
 //!
-//! One instruction takes one virtual nanosecond and nothing random reaches the guest, so two runs
+//! One instruction takes one virtual nanosecond and nothing random reaches the guest. So two runs
 //! of the same command give the same digits on any machine. [`prove`] runs a session twice and
 //! compares every line.
 //!

@@ -305,7 +305,7 @@ pub fn suspended_tasks_return(scene: &Scene<'_>) -> Found {
     Found::when(holds, format!("stopped within {}; ran again: {back}", Nanos(on)))
 }
 
-/// A real-time task gets a mutex from an ordinary one, which goes on afterwards.
+/// A real-time task gets a mutex from an ordinary one, which continues afterwards.
 pub fn owners_are_lifted(scene: &Scene<'_>) -> Found {
     const BACK_WITHIN: u64 = 120 * MS;
     let mut runs: Vec<&Run> = scene.runs("urgent").collect();
@@ -355,7 +355,7 @@ pub fn hotplug_passes(scene: &Scene<'_>) -> Found {
     Found::when(holds, format!("switched within {took}; used again: {used}; {words}{astray}{fate}"))
 }
 
-/// An end leaves nothing, and tasks go on.
+/// An end leaves nothing, and tasks continue.
 pub fn nothing_is_left(scene: &Scene<'_>) -> Found {
     /// How long the end may take.
     const WITHIN: u64 = 5_000 * MS;

@@ -1,8 +1,8 @@
 //! What any general-purpose scheduler owes: each check as a job with its bound.
 //!
-//! A bound is far above what a fair scheduler needs, so that it tells a defect from a taste. Tasks of
-//! the same weight wait at most for a few slices of the others: 25 slices of sched_ext's default of
-//! 20 ms are 500 ms. Tasks of different weight wait longer by right, see [`NICE_BOUND`].
+//! A bound is far above what a fair scheduler needs, so that it tells a defect from a taste. Tasks
+//! of the same weight wait at most for a few slices of the others. 25 slices of sched_ext's default
+//! of 20 ms are 500 ms. Tasks of different weight wait longer by right, see [`NICE_BOUND`].
 
 use super::judged::{self, Found, Scene};
 use schedlab_runner::class::Class;

@@ -1,9 +1,9 @@
 //! The costs of a real kernel, by call: measured before anything is predicted for it.
 //!
 //! Small workloads run there, each twice, the second time with twice as many rounds. The difference
-//! of the two makespans is the time of the additional rounds alone: what begins and ends a run is in
-//! both. A task that calls alone shows what a call takes that neither blocks nor wakes; two that pass
-//! the CPU to each other show blocking, waking and the switch.
+//! of the two makespans is the time of the additional rounds alone: what begins and ends a run is
+//! in both. A task that calls alone shows what a call takes that neither blocks nor wakes. Two that
+//! pass the CPU to each other show blocking, waking and the switch.
 
 mod probe;
 

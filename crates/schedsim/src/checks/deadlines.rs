@@ -3,9 +3,9 @@
 //! Checked on one CPU with free scheduling, where theory says that the reservations are feasible. A
 //! task *behaves* if its jobs need no more than its runtime and come no closer than its period.
 //! With servers, a task that behaves meets its deadlines whatever the others do, if densities fit.
-//! No task gets more than its share in any interval, except for a burst: what a server gives at the
-//! end of one period and the start of the next, 2 Q (1 - Q/P). Without servers all tasks must
-//! behave.
+//! No task gets more than its share in any interval, except for a burst. A server gives this burst
+//! at the end of one period and the start of the next: 2 Q (1 - Q/P). Without servers all tasks
+//! must behave.
 
 use super::{Finding, Rule};
 use crate::metrics::deadlines::{Job, Jobs};
@@ -21,7 +21,7 @@ pub struct Deadlines {
     jobs: Jobs,
     tasks: Vec<Account>,
     all_behave: bool,
-    /// Whether servers isolate tasks from each other. The kernel's servers do if densities fit: a
+    /// Whether servers isolate tasks from each other. The kernel's servers do if densities fit. A
     /// task whose deadline is before the end of its period, and which wakes early, runs at its
     /// density.
     isolates: bool,

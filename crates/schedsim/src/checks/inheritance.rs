@@ -2,9 +2,9 @@
 //! waits for it.
 //!
 //! Waits and wakings determine the holder: the woken task has the mutex. When time advances, the
-//! check computes the priority that each task should have, over all waits until nothing changes,
-//! and compares it with the last announced one. It is off where switches take time: a task keeps
-//! its priority during a switch.
+//! check computes the priority that each task should have, over all waits until nothing changes. It
+//! compares it with the last announced one. It is off where switches take time: a task keeps its
+//! priority during a switch.
 
 use super::{Finding, Rule};
 use crate::trace::{Event, EventKind};

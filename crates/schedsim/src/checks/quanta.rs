@@ -1,9 +1,9 @@
 //! Checks that real-time tasks of equal priority alternate after exactly one quantum.
 //!
 //! The check counts a task's CPU time in quanta. While an equal task waits on its CPU, the task may
-//! not exceed a quantum; and an equal task may not take over within one, unless the task yields.
+//! not exceed a quantum. An equal task may not take over within one, unless the task yields.
 //! Preemption by a better task and sleep interrupt a quantum and do not end it. The check is exact,
-//! so it is off on machines where a switch costs time: whether a quantum contains that cost depends
+//! so it is off on machines where a switch costs time. Whether a quantum contains that cost depends
 //! on how it is interrupted.
 
 use super::scene::{Running, Scene};

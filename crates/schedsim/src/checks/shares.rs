@@ -5,10 +5,10 @@
 //! ideal machine, or with that of the other tasks. In the first epoch after a CPU had no fair task,
 //! all tasks start at their ideal. At the start of a later epoch the offsets are unknown, so a
 //! task's offset may change by the distance between the promised bounds. How far it can be behind
-//! depends on the tasks that were there before, and is at most the sum of what each other task
-//! could delay it alone.
+//! depends on the tasks that were there before. It is at most the sum of what each other task could
+//! delay it alone.
 //!
-//! On several CPUs it checks only workloads whose fair tasks are each pinned to one CPU: a trace
+//! On several CPUs it checks only workloads whose fair tasks are each pinned to one CPU. A trace
 //! does not show in which queue a migrated task waits.
 
 use super::{Finding, Rule};

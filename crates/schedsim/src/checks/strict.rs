@@ -6,8 +6,8 @@
 //! It checks tasks of the priorities for which this is promised. An overlap of a wait with such a
 //! run is checked when either ends. The overlap may last as long as a CPU is busy with a switch,
 //! which cannot be interrupted, and a chosen one leaves idle. Where these take time, a task's wait
-//! restarts when a CPU that may have been meant for it takes another task: any task when it leaves
-//! idle, one that is not less important when it was to choose again.
+//! restarts when a CPU that may have been meant for it takes another task. That is any task when
+//! the CPU leaves idle. When the CPU was to choose again, it is one that is not less important.
 
 use super::scene::{Running, Scene, Waiting};
 use super::{Finding, Rule};

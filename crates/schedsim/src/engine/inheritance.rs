@@ -5,7 +5,7 @@
 //! too. An unlock passes the mutex to the most important waiting task, first come first served
 //! among equals, and the holder loses what it inherited. The policy receives `set_weight`; before
 //! it, the task stops or leaves its queue. A running task changes at its CPU's next event, which is
-//! now unless the CPU is in a switch; a waiting or sleeping task changes at once.
+//! now unless the CPU is in a switch. A waiting or sleeping task changes at once.
 //!
 //! Source: Sha, Rajkumar & Lehoczky 1990, section III (the basic protocol); Linux 6.18,
 //! `kernel/locking/rtmutex.c`: `rt_mutex_adjust_prio_chain`, `rt_mutex_slowunlock`;

@@ -1,9 +1,9 @@
 //! The locks of ready queues, and the CPUs that make scheduling decisions.
 //!
 //! A decision holds the lock of its task's queue. CPUs that want the same lock spin, and each of
-//! them makes handing the lock on take longer: their reads are on the bus that the holder's write
-//! needs (Anderson 1990). Wendorf (1987) therefore lets few processors decide: at most that many
-//! decisions are under way at a time, and the other CPUs wait for one of them without spinning.
+//! them slows down the hand-over of the lock. Their reads are on the bus that the holder's write
+//! needs (Anderson 1990). Wendorf (1987) therefore lets few processors decide. At most that many
+//! decisions are under way at a time. The other CPUs wait for one of them without spinning.
 
 use crate::{CpuId, Machine, Nanos, Time};
 use std::collections::VecDeque;

@@ -1,11 +1,11 @@
 //! Pipes: bytes that some tasks write and others read.
 //!
-//! As in Linux, a write of up to `PIPE_BUF` bytes is atomic and waits for a free page; a larger one
+//! As in Linux, a write of up to `PIPE_BUF` bytes is atomic and waits for a free page. A larger one
 //! goes in piece by piece. Readers wait in one queue and writers in another, first come first
-//! served, and one is woken at a time: a reader by a write to an empty pipe, a writer by a read that
-//! frees a page of a full one. A task that has waited wakes the next one of its own kind if it
-//! leaves data or room. A woken task tries again, and goes to the end of the queue if another was
-//! faster.
+//! served, and one is woken at a time. A write to an empty pipe wakes a reader. A read that frees a
+//! page of a full one wakes a writer. A task that has waited wakes the next one of its own kind if
+//! it leaves data or room. A woken task tries again, and goes to the end of the queue if another
+//! was faster.
 //!
 //! Source: Linux 6.18, `fs/pipe.c`. Up to 6.13 a read of a full pipe wakes a writer even if it frees
 //! no page.
@@ -27,8 +27,8 @@ pub struct PipeState {
     pages: Pages,
     readers: VecDeque<TaskId>,
     writers: VecDeque<TaskId>,
-    /// The sources of sets, and the tasks that poll, the last to come first: those that hear what
-    /// there is to read, and those that hear of room.
+    /// The sources of sets, and the tasks that poll, the last to come first. One list is for data
+    /// to read, the other for room.
     watchers: [Vec<Who>; 2],
     /// Whether it was ever polled (`poll_usage`): then each write is news.
     is_polled: bool,

@@ -1,7 +1,7 @@
 //! The current speed of each CPU: some CPUs are slow, and busy threads share a core.
 //!
 //! Run times are those of the fastest CPU alone on its core. On a slower CPU the difference is
-//! overhead of its task, so that work is conserved exactly: a step ends when all of its work is
+//! overhead of its task, so that work is conserved exactly. A step ends when all of its work is
 //! done, rounded up to a nanosecond.
 
 use super::Engine;

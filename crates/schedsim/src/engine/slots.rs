@@ -12,10 +12,10 @@ pub const FEW: usize = 64;
 ///
 /// Up to `FEW` timers are a heap. With more, the heap holds those of the near future, and the time
 /// after it is divided into slots. A slot is unordered until it is the next one. When all slots are
-/// empty, new ones are laid out for the remaining timers, as many as these need, over at least the
-/// nearer half of them. So each timer moves a few times, however many there are, and a crowded slot
-/// costs as much as a heap of its timers. After Brown's calendar queue (1988) and the ladder queue
-/// of Tang, Goh & Thng (2005), of which this is one rung.
+/// empty, new ones are laid out for the remaining timers. There are as many as the timers need,
+/// over at least the nearer half of them. So each timer moves a few times, however many there are,
+/// and a crowded slot costs as much as a heap of its timers. After Brown's calendar queue (1988)
+/// and the ladder queue of Tang, Goh & Thng (2005), of which this is one rung.
 pub struct Slots {
     /// All timers before `horizon`; empty only if there are no timers.
     near: Heap,

@@ -1,10 +1,11 @@
 //! Pairs of Unix sockets: streams of bytes or datagrams, in both directions.
 //!
-//! Each message is charged to its sender until it has been received, with the memory that the kernel
-//! takes for it. Who finds the buffer full waits, and all such senders of an end are woken as soon
-//! as at most a quarter of it is in use. The receivers of a stream are all woken by each message,
-//! those of datagrams one at a time. Senders and receivers of one end wait in one queue: a task that
-//! waits for an answer is also woken, in vain, when its question has been received.
+//! Each message is charged to its sender until it has been received, with the memory that the
+//! kernel takes for it. A sender that finds the buffer full waits. All such senders of an end are
+//! woken as soon as at most a quarter of it is in use. The receivers of a stream are all woken by
+//! each message, those of datagrams one at a time. Senders and receivers of one end wait in one
+//! queue. A task that waits for an answer is also woken, in vain, when its question has been
+//! received.
 //!
 //! Source: Linux 6.18, `net/unix/af_unix.c`, `net/core/sock.c`, `net/core/skbuff.c`.
 

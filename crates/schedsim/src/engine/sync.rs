@@ -2,10 +2,9 @@
 //! tasks, and loop counters.
 //!
 //! A task that cannot continue blocks in one queue. Either it receives what it waited for and wakes
-//! with its next step, or it wakes to try again, and another task may be faster, as with futexes
-//! and pipes. Pipes are in [`pipes`](super::pipes), sockets in
-//! [`sockets`](super::sockets), event counters in [`eventfds`](super::eventfds), sets of
-//! objects in [`epolls`](super::epolls).
+//! with its next step, or it wakes to try again. Another task may be faster, as with futexes and
+//! pipes. Pipes are in [`pipes`](super::pipes), sockets in [`sockets`](super::sockets), event
+//! counters in [`eventfds`](super::eventfds), sets of objects in [`epolls`](super::epolls).
 
 use super::Engine;
 use super::epolls::state::Epolls;

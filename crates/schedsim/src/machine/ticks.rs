@@ -3,8 +3,8 @@
 use crate::{CpuId, Nanos, Random, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ticks of a kernel, numbered from 0. The kernel checks only at ticks whether a slice is over:
-/// one of 4 ms that begins between two ticks 4 ms apart ends with the second. A policy with a
+/// The ticks of a kernel, numbered from 0. The kernel checks only at ticks whether a slice is over.
+/// One of 4 ms that begins between two ticks 4 ms apart ends with the second. A policy with a
 /// longer tick receives the last tick of each of its periods.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticks {

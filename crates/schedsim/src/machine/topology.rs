@@ -79,9 +79,9 @@ impl Topology {
     /// nodes.
     ///
     /// # Errors
-    /// If a core is in two clusters or a cluster in two nodes, a speed is not above 0 and at most
-    /// 1, or the distances are not a symmetric matrix with 10 exactly on its diagonal. The key is
-    /// `cpu[N]`, `distances`, `distances[A][B]` or `smt`.
+    /// If a core is in two clusters or a cluster in two nodes, or a speed is not above 0 and at
+    /// most 1. Also if the distances are not a symmetric matrix with 10 exactly on its diagonal.
+    /// The key is `cpu[N]`, `distances`, `distances[A][B]` or `smt`.
     pub fn new(
         places: Vec<Place>,
         distances: Vec<Vec<u16>>,

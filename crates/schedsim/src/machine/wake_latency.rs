@@ -28,7 +28,7 @@ pub struct WakeLatency {
 pub struct ByIdleTime(pub [Spread; IdleTime::COUNT]);
 
 /// A class of the time that a CPU has been idle. One that has hardly begun to idle looks once more
-/// for work; in the first microseconds it gets ready to sleep; a guest polls for 200 us before it
+/// for work. In the first microseconds it gets ready to sleep. A guest polls for 200 us before it
 /// halts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct IdleTime(usize);

@@ -57,7 +57,7 @@ use Better::{Higher, Lower, Neither};
 /// plus migration costs and queueing. At any time a task runs, waits or pauses, and overhead is
 /// charged while it runs. So elapsed − run delay − overhead is exactly that sum, without a list of
 /// bursts. Where tasks wait for one another, a pause also contains the delay of the other tasks,
-/// which a better policy shortens without a better ratio: compare makespans then.
+/// which a better policy shortens without a better ratio. Compare makespans then.
 pub static CATALOGUE: &[Metric] = &[
     Metric {
         id: "makespan_ns",

@@ -125,8 +125,8 @@ impl CriticalPath {
 
     /// The path that ends with the last end of a task, in order of time; empty if none ends.
     ///
-    /// If calls are recorded, only the tasks that make them, and their descendants, have an end, and
-    /// the path begins where the first of them does. Else it begins with the first event.
+    /// If calls are recorded, only the tasks that make them, and their descendants, have an end.
+    /// The path begins where the first of them does. Else it begins with the first event.
     pub fn of_run(&self) -> Vec<Piece> {
         if self.is_over() {
             return Vec::new();

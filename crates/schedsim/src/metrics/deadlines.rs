@@ -1,7 +1,7 @@
 //! Counts jobs and missed deadlines of tasks with reservations.
 //!
 //! A job lasts from a task's waking or creation to its next sleep or its end; waiting for a mutex
-//! is no sleep. A task that is woken at the moment it goes to sleep is late for its period: that
+//! is no sleep. A task that is woken at the moment it goes to sleep is late for its period. That
 //! job was released one period after the last one. A job that is not done at the end of the trace
 //! counts if its deadline has passed.
 

@@ -6,7 +6,7 @@ use crate::Nanos;
 const SUB_BITS: u32 = 7;
 const SUB: usize = 1 << SUB_BITS;
 
-/// Durations counted in buckets: exact below 256 ns, above that 128 buckets per octave, so that a
+/// Durations counted in buckets: exact below 256 ns, above that 128 buckets per octave. So a
 /// percentile is off by at most 1/256 (0.4 %) of itself. Count, sum, smallest and largest are
 /// exact. Nothing is allocated before the first sample, then 1 KiB for each octave up to the
 /// largest one.

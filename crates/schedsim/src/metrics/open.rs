@@ -337,10 +337,10 @@ impl OpenSummary {
 ///
 /// The window is divided into 20 batches. A line through their means gives the growth. A stable
 /// system after warm-up fluctuates; an unstable one grows at a constant rate from a start that is
-/// small against its end. It counts as growth if the line explains more than 70 % of the variance
-/// between batches and rises by more than 5/4 of the mean population. The test requires at least
-/// 4,000 tasks, and more the nearer the system is to saturation: 40,000 with a migration cost 5 %
-/// above what Central Queue can sustain.
+/// small against its end. Two conditions make it growth. The line explains more than 70 % of the
+/// variance between batches, and rises by more than 5/4 of the mean population. The test requires
+/// at least 4,000 tasks, and more the nearer the system is to saturation. It is 40,000 with a
+/// migration cost 5 % above what Central Queue can sustain.
 #[derive(Clone, Debug)]
 struct Drift {
     batch: u64,

@@ -204,7 +204,7 @@ impl TaskSummary {
     }
 
     /// From when it was first seen to its exit or, if it is alive, to when it was last running or
-    /// runnable: a pause that the end of the trace cuts does not count.
+    /// runnable. A pause that the end of the trace cuts does not count.
     pub fn elapsed(&self) -> Nanos {
         self.last.since(self.first)
     }

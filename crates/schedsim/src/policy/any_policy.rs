@@ -1,8 +1,8 @@
 //! A policy whose type is erased.
 //!
 //! The engine is compiled for each policy (see [`descriptor`](super::descriptor)). Other drivers,
-//! which do not count tens of nanoseconds per event, use this box: the bridge to a kernel, the
-//! replay of a recorded schedule, tests.
+//! which do not count tens of nanoseconds per event, use this box. They are the bridge to a kernel,
+//! the replay of a recorded schedule, and tests.
 
 use super::{
     Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, Promises, Reweight, Scan,

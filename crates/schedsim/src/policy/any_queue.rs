@@ -14,7 +14,7 @@ impl AnyQueue {
     /// The structure called `name`, for the levels 0 to `levels - 1`.
     ///
     /// # Errors
-    /// If there is no such structure, or if it cannot have so many levels.
+    /// If there is no such structure, or if it cannot have this number of levels.
     pub fn new(name: &str, levels: u32, strides: Strides) -> Result<AnyQueue, Unavailable> {
         struct Boxed;
         impl Visitor for Boxed {

@@ -1,11 +1,11 @@
 //! CFS, Linux's fair scheduler until 6.5: the task with the least CPU time for its weight runs.
 //!
 //! Every task has a virtual run time, which advances more slowly the more the task weighs. The task
-//! with the smallest one runs for its share of a period in which every task should run once (6 ms,
-//! or 0.75 ms per task with more than eight). Right as a general-purpose scheduler, and as the
-//! baseline of most studies of the last fifteen years. Bad for tasks that need short latencies,
-//! because a task cannot request one: a woken task gets ahead because it slept, not because it
-//! needs little, and how far is a heuristic.
+//! with the smallest one runs for its share of a period in which every task should run once. The
+//! period is 6 ms, or 0.75 ms per task with more than eight. Right as a general-purpose scheduler,
+//! and as the baseline of most studies of the last fifteen years. Bad for tasks that need short
+//! latencies, because a task cannot request one. A woken task gets ahead because it slept, not
+//! because it needs little. How far is a heuristic.
 //!
 //! Source: Linux 6.1 (as of 6.1.113), `kernel/sched/fair.c`: `update_curr`, `update_min_vruntime`,
 //! `sched_slice`, `place_entity`, `check_preempt_tick`, `check_preempt_wakeup`, `wakeup_gran`,
@@ -19,13 +19,13 @@
 //! skipped once, if the next one is not too far ahead. Slices end at ticks only.
 //!
 //! Fairness: tasks that stay runnable on one CPU differ in virtual run time by at most a latency
-//! and a tick of the lightest, and by more only while sleepers catch up.
+//! and a tick of the lightest. They differ by more only while sleepers catch up.
 //!
 //! Cost: O(log n) per decision, in a heap ordered by virtual run time.
 //!
 //! Deviations: no core scheduling or `yield_to`; groups are in `fair::groups`. Virtual times are
 //! divided exactly where the kernel multiplies by a reciprocal (below 2 millionths). A new task is
-//! placed by the queue it starts on, not by its parent's; this differs by a few ms once, if it
+//! placed by the queue it starts on, not by its parent's. This differs by a few ms once, if it
 //! starts on another busy CPU. A task whose script starts with a pause counts as a sleeper. `fair`,
 //! after Linux 6.18, chooses the CPU of a task; its deviations are its own.
 

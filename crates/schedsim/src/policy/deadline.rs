@@ -3,11 +3,11 @@
 //!
 //! A task with a [`Reservation`] of `runtime` in each `period` gets a deadline when it wakes, and
 //! the earliest deadline runs. Its server lets it run for at most `runtime` until its next period
-//! starts: a task that needs more than it reserved is throttled and disturbs no other. A task set
+//! starts. A task that needs more than it reserved is throttled and disturbs no other. A task set
 //! that exceeds the capacity is not admitted. Right where periods and run times are known; on one
-//! CPU no feasible deadline is missed. Bad where run times are estimated too short, and on several
-//! CPUs with `placement=global`, where a heavy task can miss its deadline beside a few light ones
-//! (Dhall's effect).
+//! CPU no feasible deadline is missed. Bad where run times are estimated too short. Also on several
+//! CPUs with `placement=global`, where Dhall's effect occurs: a heavy task can miss its deadline
+//! beside a few light ones.
 //!
 //! `rm` is the same with fixed priorities, the shortest period first, without servers and by
 //! default with a limit of a full CPU. Right for small systems, because it is known which task

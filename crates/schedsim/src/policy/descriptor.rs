@@ -196,7 +196,7 @@ impl Given<'_> {
 }
 
 /// Builds a policy and runs it. Behind this trait the engine is compiled for the policy's type, in
-/// the crate of the descriptor and not in every crate that names one: that is most of this
+/// the crate of the descriptor and not in every crate that names one. That is most of this
 /// workspace's build time.
 pub trait Scheduler: Send + Sync {
     /// Builds the policy, for drivers other than the engine.

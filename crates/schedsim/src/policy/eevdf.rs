@@ -3,9 +3,9 @@
 //! Each task is served in proportion to its weight. A task that has had no more than its share is
 //! *eligible*. Of the eligible tasks, the one whose request (its slice) is due first in virtual
 //! time runs. So a short slice gives latency but no CPU time. Right as a general-purpose scheduler,
-//! and to predict what Linux does. Bad at short latencies for tasks that do not request them: with
-//! equal slices a woken task does not preempt one that is eligible and within its slice, and slices
-//! end at ticks.
+//! and to predict what Linux does. Bad at short latencies for tasks that do not request them. With
+//! equal slices a woken task does not preempt one that is eligible and within its slice. Slices end
+//! at ticks.
 //!
 //! Sources: Stoica & Abdel-Wahab 1995, "Earliest Eligible Virtual Deadline First"; Linux 6.18 (as
 //! of 6.18.2), `kernel/sched/fair.c`: `update_curr`, `update_deadline`, `avg_vruntime`,
@@ -17,13 +17,13 @@
 //!
 //! In effect: a task is charged from the switch to it on, including the cost of the switch. A slice
 //! that is over ends at the next tick, or when a task joins the same CPU. A task that sleeps while
-//! it is not eligible stays in the queue, and in the mean, until its virtual deadline would have
-//! let it run; by then it owes nothing.
+//! it is not eligible stays in the queue, and in the mean. It stays until its virtual deadline
+//! would have let it run. By then it owes nothing.
 //!
 //! Fairness: no task is served more than a slice and a tick ahead of the ideal. A task is behind by
 //! at most `w/W` times the sum, over the others, of a tick and the larger of their request and its
-//! own, scaled by their weights. With equal weights this is less than a slice and a tick; with a
-//! heavy task beside many light ones whose deadlines coincide, nearly a tick for each of them
+//! own, scaled by their weights. With equal weights this is less than a slice and a tick. With a
+//! heavy task beside many light ones whose deadlines coincide, it is nearly a tick for each of them
 //! ([`ShareMeasure::most_behind`] has the proof). The paper's bound, the longest request, assumes
 //! that no request is overrun, and is broken wherever ticks are longer than requests.
 //!

@@ -40,8 +40,8 @@ pub struct Options {
     pub sync_wakeups: bool,
     /// The real-time class: quanta, throttling.
     pub realtime: realtime::Options,
-    /// How long fair tasks run after real-time tasks kept them from running for a second, this
-    /// time included (the fair server's `runtime`, 50 ms since Linux 6.12).
+    /// How long fair tasks run after real-time tasks kept them from running for a second, this time
+    /// included. It is the fair server's `runtime`, 50 ms since Linux 6.12.
     pub server: Option<Nanos>,
 }
 

@@ -3,7 +3,7 @@
 //! The most important task runs until it sleeps, yields or a more important one wakes; equals run
 //! in the order in which they became ready. Right where every task's priority was chosen with care:
 //! control loops, interrupt threads, audio. Bad at everything else: a task that does not sleep
-//! keeps its CPU for good, and tasks behind it starve, including those that could stop it.
+//! keeps its CPU for good. Tasks behind it starve, including those that could stop it.
 //!
 //! Source and rules: [`realtime`](super::realtime), POSIX and Linux 6.18. Static priorities are
 //! those of the workload: 0…99 real-time, 0 the best (POSIX 99 is 0 here), and after them nice

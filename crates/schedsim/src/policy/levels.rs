@@ -5,8 +5,8 @@ use readyq::Level;
 /// Maps Linux priorities onto `count` levels, 0 the best.
 ///
 /// With 140 levels or more each priority has its own. With fewer, real-time priorities share level
-/// 0, and the forty nice values are spread evenly with nice 0 in the middle (Porter 2021: "put the
-/// default priority in the middle").
+/// 0, and the forty nice values are spread evenly with nice 0 in the middle. Porter 2021: "put the
+/// default priority in the middle".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Levels {
     count: u16,

@@ -17,7 +17,7 @@ pub struct Loads {
 const FEW: u16 = 16;
 
 /// CPUs sorted by load; CPUs with equal loads are adjacent, in any order. A CPU whose load changes
-/// by one swaps places with the first or the last of its equals, and is then at the border to the
+/// by one swaps places with the first or the last of its equals. It is then at the border to the
 /// next group.
 #[derive(Clone, Debug)]
 struct Order {

@@ -3,7 +3,7 @@
 //!
 //! All CPUs share one set of lists. A task runs until its quantum is over, it stops by itself, or a
 //! task of a better level becomes ready. A preempted task stays at the head of its list and keeps
-//! the rest of its quantum; a task that wakes, yields or has used its quantum goes to the tail. A
+//! the rest of its quantum. A task that wakes, yields or has used its quantum goes to the tail. A
 //! periodic review of all waiting tasks prevents starvation. [`Rules`] define the first level of a
 //! task, the effect of waking and of a used quantum, and the review. There are two sets:
 //! [`windows`] and [`textbook`].

@@ -1,30 +1,30 @@
 //! O(1), Linux's scheduler from 2.6.0 to 2.6.22: two arrays of lists by priority, and a bonus for
 //! tasks that sleep.
 //!
-//! Each CPU runs the first task of the best list of its *active* array. A task whose time slice is
-//! over (800 ms at nice −20, 100 ms at 0, 5 ms at 19) goes to the *expired* array; when the active
-//! one is empty they are swapped. A task that slept much in the last second is better by up to five
-//! priorities, one that did not is worse by as many. An *interactive* task, one with enough bonus,
-//! returns to the active array. Right for an interactive machine where every decision must cost the
-//! same. Bad where its rules misjudge: a hog that sleeps now and then counts as interactive; tasks
-//! of nice 19 wait for seconds behind hogs of nice 0; and shares are proportional to slices, so
-//! that one step of nice is worth 5 % at one end and half at the other.
+//! Each CPU runs the first task of the best list of its *active* array. A task whose slice is over
+//! goes to the *expired* array; when the active one is empty they are swapped. Slices are 800 ms at
+//! nice −20, 100 ms at 0, 5 ms at 19. A task that slept much in the last second is better by up to
+//! five priorities, one that did not is worse by as many. An *interactive* task, one with enough
+//! bonus, returns to the active array. Right for an interactive machine where every decision must
+//! cost the same. Bad where its rules misjudge: a hog that sleeps now and then counts as
+//! interactive. Tasks of nice 19 wait for seconds behind hogs of nice 0. Shares are proportional to
+//! slices, so one step of nice is worth 5 % at one end and half at the other.
 //!
 //! Source: Linux 2.6.22, `kernel/sched.c`: `static_prio_timeslice`, `effective_prio`,
 //! `recalc_task_prio`, `activate_task`, `schedule`, `task_running_tick`, `expired_starving`,
 //! `sys_sched_yield`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`; I. Molnar
 //! 2002, `Documentation/sched-design.txt`.
 //!
-//! In effect: a task pays for each tick that finds it running. A task that waits long in the
-//! expired array (a second per runnable task), or that is there with a better nice value than the
-//! running one, keeps interactive tasks from returning to the active array. A task that yields goes
-//! to the expired array.
+//! In effect: a task pays for each tick that finds it running. Two kinds of tasks in the expired
+//! array keep interactive tasks from returning to the active one. They have waited long (a second
+//! per runnable task), or have a better nice value than the running one. A task that yields goes to
+//! the expired array.
 //!
 //! Cost: O(1) per decision: a bitmap and a list.
 //!
 //! Deviations: every sleep counts as interruptible (`SLEEP_INTERACTIVE`), since scripts do not
 //! distinguish disks from users; all tasks have their own memory (`p->mm`). A new task starts with
-//! a full slice and no bonus, where the kernel gives it half of its parent's slice and most of its
+//! a full slice and no bonus. The kernel gives it half of its parent's slice and most of its
 //! parent's bonus. `fair`, after Linux 6.18, places tasks and runs real-time tasks. `SCHED_IDLE`,
 //! which came with CFS, counts as `SCHED_BATCH`.
 

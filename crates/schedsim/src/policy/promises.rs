@@ -43,8 +43,8 @@ pub enum Deadlines {
     RateMonotonic,
 }
 
-/// The maximum distance of tasks from their shares by weight on one CPU, in an interval in which no
-/// task becomes runnable or stops being so.
+/// The maximum distance of tasks from their shares by weight on one CPU. It holds in an interval in
+/// which no task becomes runnable or stops being so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shares {
     /// The bounded quantity.
@@ -84,7 +84,7 @@ pub struct Request {
 }
 
 impl Measure {
-    /// How far a task can be ahead of its ideal service: it starts only if it is not ahead, and
+    /// How far a task can be ahead of its ideal service. It starts only if it is not ahead, and
     /// ends its request at a tick.
     pub fn most_ahead(tick: Nanos, own: Request) -> Nanos {
         own.length + tick
@@ -96,11 +96,11 @@ impl Measure {
     /// Let `r`, `w`, `d`, `v` be requests, weights, virtual deadlines and virtual run times, `T`
     /// the tick, `W` the sum of weights. Consider task `k` from the time when it last was not
     /// behind. Since then it was eligible, so any task that started in its place had no later
-    /// deadline, and ended at most `T` after that: its `v` is at most `d(k) + T/w`, where `d(k) =
-    /// v(k) + r(k)/w(k)`. A task that has not started since is ahead by at most `r + T`. So the
-    /// others were served at most the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself was
-    /// served by its weight; and `k` is behind by `w(k)/W` of that. With equal weights and requests
-    /// that is less than a request and a tick.
+    /// deadline, and ended at most `T` after that: its `v` is at most `d(k) + T/w`, where
+    /// `d(k) = v(k) + r(k)/w(k)`. A task that has not started since is ahead by at most `r + T`. So
+    /// the others were served at most the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself
+    /// was served by its weight. And `k` is behind by `w(k)/W` of that. With equal weights and
+    /// requests that is less than a request and a tick.
     pub fn most_behind(tick: Nanos, own: Request, others: impl Iterator<Item = Request>) -> Nanos {
         let (mut sum, mut weights) = (0u128, u128::from(own.weight));
         for Request { weight, length } in others {

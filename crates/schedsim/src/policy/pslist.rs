@@ -1,26 +1,26 @@
 //! pslist, a fair scheduler without sorting: the partially sorted list, per CPU.
 //!
-//! A waiting task is compared only with the middle of the list: if its virtual run time is smaller,
+//! A waiting task is compared only with the middle of the list. If its virtual run time is smaller,
 //! it goes before the middle, otherwise to the tail. The head runs next, until its virtual run time
 //! exceeds that of the new head. So every task passes the next one before it leaves, which keeps
 //! virtual run times together without a tree. Right where a decision must cost the same for two
 //! tasks and for ten thousand. Bad at latencies, as a task with little service waits behind half of
-//! the list. It is fair only as long as tasks run until they have passed the next one: tasks that
+//! the list. It is fair only as long as tasks run until they have passed the next one. Tasks that
 //! yield, or that real-time tasks stop early, do not, and fall behind without bound.
 //!
 //! Source: the post "Partial sorted list scheduler – pslist" (Linux 3.6). Choices where the post is
 //! silent:
 //!
 //! - *Stop rule.* "Running as long as the vruntime is not more than the next one's" and "as long as
-//!   the next element has a bigger vruntime" differ for equals: the first is implemented. It is
+//!   the next element has a bigger vruntime" differ for equals. The first is implemented. It is
 //!   checked at ticks, so a task runs at least to the next tick.
 //! - *Head and tail.* Tasks leave at the head. A task that stops is inserted like any other: before
 //!   the middle or at the tail.
 //! - *Middle.* The first task of the back half, which is as long as the front half or one longer.
 //!   Every task stores its half, so that any task can be removed in O(1) ([`readyq::PsList`]).
 //! - *Sleepers.* A woken, new or migrated task keeps its virtual run time, but at least the clock
-//!   of the CPU: the virtual run time of the task that last started to run there, which never goes
-//!   back. Between CPUs a task keeps its distance from the clock. Sleep earns no credit.
+//!   of the CPU. That is the virtual run time of the task that last started to run there. It never
+//!   goes back. Between CPUs a task keeps its distance from the clock. Sleep earns no credit.
 //! - *Preemption.* None, except that all other tasks preempt `SCHED_IDLE` tasks. With `preempt`, a
 //!   woken task also preempts a running one that is ahead of it, which keeps the bound. A task that
 //!   is stopped early is inserted like any other.
@@ -28,12 +28,12 @@
 //! Fairness: among N tasks that stay runnable on one CPU and whose slices are not cut short, no two
 //! differ in virtual run time by more than `(N + 1) / 2` ticks of the lightest. This bound was
 //! found by a search, and is tested but not proven. With equal weights and equal starts the bound
-//! is one tick, which is proven: let a tick be 1, all have had m or m + 1, and the list be
-//! ascending; the task that starts has had at most as much as the head. If both have had m, it
-//! stops after a tick with m + 1. If it has had m and the head m + 1, it was the last with m, and
+//! is one tick, which is proven. Let a tick be 1, all have had m or m + 1, and the list be
+//! ascending. The task that starts has had at most as much as the head. If both have had m, it
+//! stops after a tick with m + 1. If it has had m and the head m + 1, it was the last with m. It
 //! stops after two ticks with m + 2 while all others have m + 1. Either way no task has had more,
-//! so that it goes to the tail, the list is ascending, and all have had one of two neighbouring
-//! numbers again.
+//! so it goes to the tail. The list is ascending, and all have had one of two neighbouring numbers
+//! again.
 //!
 //! Cost: O(1) per decision.
 //!

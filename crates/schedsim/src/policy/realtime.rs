@@ -19,7 +19,7 @@
 //! `sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`. Priority 0, which the kernel shows for
 //! its stop class (`migration/N`), is the best of them.
 //!
-//! Deviations: a quantum is exact, where the kernel counts ticks (up to 4 ms shorter or longer); it
+//! Deviations: a quantum is exact, where the kernel counts ticks (up to 4 ms shorter or longer). It
 //! includes the cost of the switch to the task if it is interrupted. A waking task does not push a
 //! running equal to another CPU (`check_preempt_equal_prio`). Among CPUs that run fair tasks, the
 //! one with the worst nice value is preempted. A push that affinity makes necessary, and that the

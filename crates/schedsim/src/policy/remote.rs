@@ -3,8 +3,8 @@
 //! [`Remote`] is a policy for the engine, and hands each callback with what changed in its
 //! [`Context`] to a [`Link`]. At the other end [`serve`] keeps a copy of the context, calls the
 //! policy and answers. The engine, the workload, its seed and every number stay on this side. So
-//! the other side can be a stranger's: all that it can say is the answer to a callback, and the
-//! seat checks each answer as it does any policy's.
+//! the other side can be untrusted. It can only answer a callback, and the seat checks each answer
+//! as it does any policy's.
 //!
 //! Callbacks without an answer (`running`, `stopping`, …) wait for the next one that has one: they
 //! cost no exchange of their own.
@@ -57,7 +57,7 @@ pub struct Remote<L> {
     migrates: bool,
 }
 
-/// The link, and what its other end has been told.
+/// The link, and what its other end knows.
 #[derive(Debug)]
 struct Line<L> {
     link: L,

@@ -2,8 +2,8 @@
 //!
 //! As [`fifo`](super::fifo), but a task that has used its quantum goes behind its equals. Right
 //! where several real-time tasks of one priority do not sleep. Bad as a fair scheduler, for which
-//! it is often taken: between priorities there is no fairness, and a quantum of 100 ms is longer
-//! than most tasks ever run, so that among short tasks it has no effect.
+//! it is often taken: between priorities there is no fairness. A quantum of 100 ms is longer than
+//! most tasks ever run, so among short tasks it has no effect.
 //!
 //! A preempted, sleeping or yielding task keeps the rest of its quantum, as in Linux (POSIX leaves
 //! it open for the latter two). Source and deviations: [`realtime`](super::realtime).

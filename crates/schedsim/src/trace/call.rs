@@ -1,8 +1,8 @@
 //! Calls: what tasks ask of one another, as a stream beside the events.
 //!
 //! The simulator says which operation a task begins and when it has finished it. A recording with
-//! causes says about which object the call is in which a task sleeps or wakes another, and what a
-//! call has done when it ends. [`Observer::call`](super::Observer::call) receives both.
+//! causes says which object a call is about, if a task sleeps or wakes another in the call. It also
+//! says what a call has done when it ends. [`Observer::call`](super::Observer::call) receives both.
 
 use crate::workload::{Operation, TaskClass, Watched};
 use crate::{CpuId, Nanos, TaskId, Time};

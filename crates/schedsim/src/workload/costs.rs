@@ -23,7 +23,7 @@ use std::fmt;
 ///   longer than [`LONGEST_SWITCH`], they are work, and there is no estimate.
 /// - *Leaving idle*: the median time from a waking on one CPU to the switch from idle to the woken
 ///   task on another. The switch itself comes after that event, so nothing is subtracted.
-/// - *A waking*: the same if the waking was on the CPU itself, which was awake: an interrupt had
+/// - *A waking*: the same if the waking was on the CPU itself, which was awake. An interrupt had
 ///   ended its idleness, or it switched, without another event in between, from a task that was
 ///   still runnable. The median; it includes preemptions that waited for the next tick.
 /// - *A migration*: the CPU burst of a task after it woke on another CPU, less the mean of its

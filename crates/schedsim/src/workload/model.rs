@@ -3,9 +3,8 @@
 //!
 //! The model of Curran & Stumm 1990, §3.1. A task has a class and a priority, a number of CPU
 //! bursts, and one pause between two bursts. A task's own stream, seeded by the run's seed and the
-//! task's number, draws all of these, so that all policies run the same tasks (common random
-//! numbers). A later task reuses the id of a task that has left: memory grows with the live tasks
-//! only.
+//! task's number, draws all of these. So all policies run the same tasks (common random numbers). A
+//! later task reuses the id of a task that has left: memory grows with the live tasks only.
 //!
 //! ```
 //! use schedsim::workload::Unix1990;
@@ -181,8 +180,8 @@ impl Model {
 
     /// The number of warm-up tasks after which a system of `cpus` CPUs has forgotten its empty
     /// start, if bursts are longer by the share `slowdown`. They are the tasks that arrive in ten
-    /// times the time that a task takes alone and a queue takes to settle; at least 1,000 and at
-    /// most 20,000.
+    /// times the time that a task takes alone and a queue takes to settle. They are at least 1,000
+    /// and at most 20,000.
     ///
     /// A queue of M/M/1 settles in b/(1 − √ρ)² ≤ 4b/(1 − ρ)² (Morse 1955), one of M/G/1 in about (1
     /// + c²)/2 times that. No policy settles more slowly than one queue for each CPU.

@@ -100,8 +100,8 @@ impl Nudge {
     }
 }
 
-/// The nudges of a member during a run: a random stream for each task, so that a step of a task has
-/// the same nudge under every policy.
+/// The nudges of a member during a run: a random stream for each task. So a step of a task has the
+/// same nudge under every policy.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     speed: f64,

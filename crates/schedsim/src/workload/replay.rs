@@ -76,7 +76,7 @@ pub struct ReplayOptions {
     /// The tasks that made the recording: they are no part of the background.
     pub recorder: Option<TaskMatch>,
     /// The speed of each recorded CPU, of the fastest; without them all are alike. Run times are
-    /// told for the fastest.
+    /// those of the fastest.
     pub speeds: Vec<f64>,
 }
 

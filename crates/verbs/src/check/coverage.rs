@@ -15,10 +15,10 @@ use worlds::simulator::ENSEMBLE;
 /// Counts how often the 95 % interval of an ensemble of drawn tasks includes the theoretical value
 ///
 /// M/M/1 and M/M/4 with FIFO and processor sharing, and `unix1990` with exponential bursts, have
-/// exact formulas for the mean response time, the mean time in queues and the mean number of tasks.
-/// Each is run like a comparison, many times with different seeds. From 93 to 97 % of the intervals
-/// must include the theoretical value. For comparison, the same is done with 1,000 tasks from an
-/// empty system.
+/// exact formulas. They are for the mean response time, the mean time in queues and the mean number
+/// of tasks. Each is run like a comparison, many times with different seeds. From 93 to 97 % of the
+/// intervals must include the theoretical value. For comparison, the same is done with 1,000 tasks
+/// from an empty system.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab check coverage --quick\n  schedlab check coverage \
                         -o results/coverage\n\nExit codes: 0 they do, 2 usage, 3 unusable input, \

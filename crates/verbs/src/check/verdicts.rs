@@ -18,12 +18,12 @@ use worlds::simulator::ENSEMBLE;
 /// Compares workloads with themselves: how often does a comparison call two equal candidates
 /// different, and how often does it find a known difference?
 ///
-/// Each workload is compared with itself under changes that make no difference (other seeds, other
-/// CPU numbers, costs half a percent off, a slice one microsecond longer), then with longer slices,
-/// on half the CPUs and under a policy that starves tasks. The true effect of a change comes from
-/// additional runs with different seeds. At most 1 % of the rows without a difference may be called
-/// better or worse; at least 80 % of the differences beyond the margin and the replay's error must
-/// be found.
+/// Each workload is compared with itself under changes that make no difference: other seeds, other
+/// CPU numbers, costs half a percent off, a slice one microsecond longer. Then it is compared with
+/// longer slices, on half the CPUs and under a policy that starves tasks. The true effect of a
+/// change comes from additional runs with different seeds. At most 1 % of the rows without a
+/// difference may be called better or worse. At least 80 % of the differences beyond the margin and
+/// the replay's error must be found.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  schedlab check verdicts --quick\n  schedlab check verdicts \
                         -o results/verdicts\n  schedlab check verdicts perf.data --policy \

@@ -1,4 +1,4 @@
-//! The program of a recording with causes, for what it says of wake-ups.
+//! The program of a recording with causes, for what it says of wakeups.
 
 use schedsim::trace::{Call, Event, Observer};
 use schedsim::workload::{

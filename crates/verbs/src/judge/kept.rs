@@ -1,5 +1,5 @@
-//! Answers that are kept: a line each, written as soon as it is known, so that a batch that was
-//! interrupted goes on where it was.
+//! Answers that are kept: a line each, written as soon as it is known. So an interrupted batch
+//! continues where it was.
 
 use laboratory::judge::Judge;
 use program::{Error, prepare_directory};

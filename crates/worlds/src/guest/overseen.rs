@@ -1,5 +1,5 @@
-//! Sessions of overseen jobs for one scheduler: what the guest said is kept, also that of one that
-//! hangs or panics, because that is an answer, too.
+//! Sessions of overseen jobs for one scheduler: the guest's output is kept. So is that of a guest
+//! that hangs or panics, because that is an answer, too.
 
 use super::{Driver, GuestWorld, Purpose};
 use crate::vm::{Identity, Transcript, boot, initramfs, newer_qemu, pins};

@@ -1,7 +1,8 @@
 //! Records what this machine's scheduler does while a command runs, with perf.
 //!
-//! It records the eight tracepoints that an import reads, on all CPUs, with interrupt flags, and on
-//! request the system calls that may block or that change descriptors. It leaves out names and libraries of programs that were running before: the events have all names.
+//! It records the eight tracepoints that an import reads, on all CPUs, with interrupt flags. On
+//! request it also records the system calls that may block or that change descriptors. It leaves
+//! out names and libraries of programs that were running before: the events have all names.
 
 use super::tracefs::Tracefs;
 use formats::import::calls_used;
@@ -30,8 +31,8 @@ pub const EVENTS: [&str; 8] = [
 /// The tracepoints of system calls.
 const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
-/// Closes what the command would have open beside its input, output and errors: perf leaves it some
-/// files of its own, and an import has to know which descriptors are free.
+/// Closes what the command would have open beside its input, output and errors. perf leaves some
+/// files of its own open, and an import has to know which descriptors are free.
 const BEGINNING: [&str; 4] = ["sh", "-c", "exec \"$@\" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "sh"];
 
 /// What perf records.

@@ -45,7 +45,7 @@ pub struct Plan<'a> {
     pub input: OwnedFd,
     pub output: OwnedFd,
     pub channel: Option<OwnedFd>,
-    /// Where a failure is told.
+    /// Where a failure is reported.
     pub says: OwnedFd,
     pub files: OwnedFd,
     pub filter: &'a BpfProgram,
@@ -81,7 +81,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Goes on as the stranger's program; it never returns.
+    /// Continues as the untrusted program; it never returns.
     fn become_program(&self, words: &[*const c_char], variables: &[*const c_char]) -> ! {
         let channel = self.channel.as_ref().unwrap_or(&self.input).as_raw_fd();
         let (input, output) = (self.input.as_raw_fd(), self.output.as_raw_fd());

@@ -2,7 +2,7 @@
 //! alone, in a sandbox.
 //!
 //! A candidate is one crate: no build script, no macro of another crate and no dependency but
-//! `schedsim` and `readyq`, so that nothing of it runs while it is compiled. The compiler reads the
+//! `schedsim` and `readyq`. So none of its code runs while it is compiled. The compiler reads the
 //! candidate's folder and what it needs itself, and writes to a folder of its own.
 
 use super::python::scratch;

@@ -1,4 +1,4 @@
-//! The channel to a stranger's process: nobody waits on it longer than the limits allow.
+//! The channel to an untrusted policy's process. No read waits on it longer than the limits allow.
 
 use crate::failure::Limits;
 use schedsim::policy::remote::{Link, receive, send};
@@ -21,7 +21,7 @@ pub enum Broken {
     Closed,
 }
 
-/// A channel to a stranger.
+/// A channel to an untrusted policy.
 #[derive(Debug)]
 pub struct Wire {
     from: BufReader<Patient>,

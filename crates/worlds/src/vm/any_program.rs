@@ -1,7 +1,7 @@
 //! Any program in a guest: its jobs, how it ended, and its tasks in the trace.
 //!
-//! It runs twice, each time from the same saved state: undisturbed, for the makespan and what it
-//! writes, and with the kernel's scheduling events, for everything else.
+//! It runs twice, each time from the same saved state: one run is undisturbed, for the makespan and
+//! the output. The other records the kernel's scheduling events, for everything else.
 
 use super::Transcript;
 use super::closed::{self, Traced};

@@ -1,5 +1,5 @@
-//! This machine's own apt, with lists and a cache of its own: packages of Debian's come from the
-//! site that this machine uses, are checked against Debian's keys, and are only unpacked.
+//! This machine's own apt, with lists and a cache of its own: Debian's packages come from the site
+//! that this machine uses. They are checked against Debian's keys, and are only unpacked.
 
 use super::fetched::Package;
 use super::sha256;

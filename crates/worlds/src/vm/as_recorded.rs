@@ -1,4 +1,4 @@
-//! Rebuilds a guest's workload with its recorded bursts: between two sleeps each task runs for as
+//! Rebuilds a guest's workload with its recorded bursts. Between two sleeps each task runs for as
 //! long as recorded, interrupts and system calls included, and wakes others where it did. The
 //! simulated policy decides which task runs next, and how long at a time.
 //!

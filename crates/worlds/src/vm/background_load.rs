@@ -1,8 +1,8 @@
-//! Extracts the background load of a guest from its events, so that the simulator can repeat it:
-//! when tasks left the gate, and what else ran.
+//! Extracts the background load of a guest from its events, so that the simulator can repeat it.
+//! That is when tasks left the gate, and what else ran.
 //!
 //! The others (kernel threads, the runner that opens the gate) repeat their recorded behaviour by
-//! the clock: each wakes up and runs as recorded, whatever the workload does. That is right for
+//! the clock. Each wakes up and runs as recorded, whatever the workload does. That is right for
 //! timers and interrupts, and wrong for a thread that works for the workload and ran at its
 //! request. Real-time threads are left out, because no policy of a guest's tasks schedules them: a
 //! task that they interrupt counts as running.

@@ -323,7 +323,7 @@ impl Running {
         self.state = Some(kept);
     }
 
-    /// Lets a guest that pauses go on.
+    /// Lets a paused guest continue.
     fn go_on(&mut self, monitor: &Path) {
         let child = &mut self.child;
         let has_ended = || child.try_wait().is_ok_and(|status| status.is_some());

@@ -1,8 +1,8 @@
 //! A kernel that is built out of a source tree: as little as a guest needs
 //! (`data/minimal.config`), and what fragments of a configuration add.
 //!
-//! It lies in the cache beside those that are fetched, under a name made of its version and of a
-//! hash of what it depends on: sources, configuration, compiler. Nothing is written into the
+//! It lies in the cache beside those that are fetched, under a name made of its version and a hash.
+//! The hash is of what it depends on: sources, configuration, compiler. Nothing is written into the
 //! sources.
 
 mod sources;

@@ -1,5 +1,6 @@
-//! Measures a closed workload in a guest twice: undisturbed, for CPU times and the makespan, and
-//! with the kernel's scheduling events, which become a trace with the usual metrics.
+//! Measures a closed workload in a guest twice: one run is undisturbed, for CPU times and the
+//! makespan. The other records the kernel's scheduling events, which become a trace with the usual
+//! metrics.
 //!
 //! Recording an event takes the kernel instructions, which are part of the latencies of the second
 //! run. The difference of the two makespans shows how many.

@@ -97,7 +97,7 @@ impl Fragment {
         self.0.iter().any(|setting| setting.symbol == symbol)
     }
 
-    /// The symbols whose values are others in `configuration`.
+    /// The symbols whose values differ in `configuration`.
     pub fn lost<'a>(&'a self, configuration: &Configuration) -> Vec<&'a str> {
         self.lost_settings(configuration).iter().map(|setting| setting.symbol.as_str()).collect()
     }

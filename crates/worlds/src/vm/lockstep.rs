@@ -1,9 +1,9 @@
-//! Several CPUs in lockstep: QEMU runs them one after another in one thread, and our plugin lets
-//! none run further ahead of another than some instructions.
+//! Several CPUs in lockstep: QEMU runs them one after another in one thread, and our plugin limits
+//! how many instructions one may be ahead of another.
 //!
-//! With N CPUs, each instruction of any of them moves the clock on, so that on each of them an
-//! instruction takes N times as long. The clock's step is chosen such that this is the same for
-//! 1, 2, 4 and 8 CPUs: what the kernel has as constants in time means the same everywhere.
+//! With N CPUs, each instruction of any of them moves the clock on. So on each of them an
+//! instruction takes N times as long. The clock's step is chosen so that this is the same for 1, 2,
+//! 4 and 8 CPUs. So the kernel's constants of time mean the same everywhere.
 
 use program::Error;
 use schedsim::Nanos;

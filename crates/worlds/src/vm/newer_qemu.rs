@@ -1,6 +1,6 @@
 //! QEMU as several CPUs in lockstep need it: this machine's own if it is new enough, else Debian's
-//! from the backports, unpacked beside the system with all the libraries that it needs and started
-//! through its own loader.
+//! from the backports. That one is unpacked beside the system with all the libraries that it needs,
+//! and started through its own loader.
 
 use super::apt::Apt;
 use super::cache;

@@ -35,7 +35,7 @@ const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off \
                                 tsc=reliable tsc_early_khz=1000000 nokaslr norandmaps \
                                 randomize_kstack_offset=off cryptomgr.notests damon_stat.enabled=0";
-/// One CPU takes its ticks from the HPET: the trial that finds the speed of the APIC's timer polls
+/// One CPU takes its ticks from the HPET. The trial that finds the speed of the APIC's timer polls
 /// the clock for 100 ms, which takes more than half of a boot.
 const ONE_CPU: &str = " noapictimer";
 
@@ -107,8 +107,8 @@ pub struct Machine<'a> {
     pub plugin: Option<Loaded<'a>>,
     /// The jobs of a guest that continues, in JSON.
     pub jobs: &'a Path,
-    /// The file in the directory in which QEMU runs that has the state to go on from; none if the
-    /// kernel is booted.
+    /// The file in the directory in which QEMU runs that has the state to continue from; none if
+    /// the kernel is booted.
     pub state: Option<&'a str>,
 }
 
@@ -352,11 +352,11 @@ impl Limits {
 /// has the kernel kill it when the thread that starts it ends, however this program ends. It stays
 /// within `limits`.
 ///
-/// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. Beside
-/// a thread that runs the guest and has just halted it but not yet counted its last instructions,
-/// the main loop adds too much, by up to a microsecond. The plugin keeps the guest from halting
-/// before the main loop is asleep. Where QEMU loads none, this makes it rare: whenever the guest's
-/// thread has something for the main loop it wakes it up, and on one CPU a main loop of
+/// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. A
+/// thread that runs the guest may have just halted it and not yet counted its last instructions.
+/// Then the main loop adds too much, by up to a microsecond. The plugin keeps the guest from
+/// halting before the main loop is asleep. Where QEMU loads none, this makes it rare: whenever the
+/// guest's thread has something for the main loop it wakes it up, and on one CPU a main loop of
 /// real-time priority has mostly done its work before the guest continues. docs/adr/0009 has the
 /// measurement.
 fn confine(command: &mut Command, limits: Limits) {

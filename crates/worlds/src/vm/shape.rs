@@ -1,6 +1,6 @@
 //! The shape of a guest's machine: its nodes, last-level caches, cores and hardware threads, as the
-//! emulator describes them to the kernel, and the scheduling domains that the kernel must make of
-//! them.
+//! emulator describes them to the kernel. It includes the scheduling domains that the kernel must
+//! make of them.
 //!
 //! A node is a socket, a cluster is a die: CPUs of a die share the last cache. The kernel sees all
 //! this; no cache is smaller, no memory slower and no thread shares a core for it. CPUs that are

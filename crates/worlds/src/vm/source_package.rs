@@ -1,5 +1,5 @@
-//! A kernel out of the distribution's source package: a file says which one, by its hash, and which
-//! patches and fragments of a configuration make the kernel of it.
+//! A kernel out of the distribution's source package: a file names it by its hash. It also names
+//! the patches and fragments of a configuration that make the kernel of it.
 
 use super::apt::{self, Apt};
 use super::built::{Origin, Recipe};

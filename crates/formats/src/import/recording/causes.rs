@@ -69,7 +69,7 @@ impl Causes {
         }
     }
 
-    /// A task goes on under another number of the kernel's.
+    /// A task continues under another number of the kernel's.
     pub fn continues(&mut self, old: u32, new: u32) {
         if let Some(namespace) = self.namespaces.of.remove(&old) {
             self.namespaces.of.insert(new, namespace);

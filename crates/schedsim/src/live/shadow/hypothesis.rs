@@ -1,6 +1,6 @@
 //! Looks for the smallest change of one past event that makes the policy decide as recorded.
 //!
-//! Recorded times are not exactly those that the scheduler saw, and a policy that sums up run times
+//! Recorded times are not exactly those that the scheduler saw. A policy that sums up run times
 //! remembers which of two equal tasks was ahead by a few nanoseconds. Nor does a recording
 //! distinguish a yield from a preemption. A hypothesis changes one event into a yield, or shifts it
 //! a little. It is tested by a trial of the policy on all events since.

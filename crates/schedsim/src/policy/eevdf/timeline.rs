@@ -2,10 +2,10 @@
 //!
 //! Two rankings: tasks that were eligible when last examined, by deadline; the others, by virtual
 //! run time. As the mean advances, the first tasks of the second ranking become eligible and move
-//! to the first. If the mean goes back, because a task with little service joins or one with much
-//! service leaves, tasks that are no longer eligible move back once they come first. So a task
+//! to the first. The mean may go back, because a task with little service joins or one with much
+//! service leaves. Then tasks that are no longer eligible move back once they come first. So a task
 //! moves about once between two slices, and no other task is examined. The kernel uses one tree
-//! that stores the smallest virtual run time below each node; each insertion and removal walks its
+//! that stores the smallest virtual run time below each node. Each insertion and removal walks its
 //! full depth, and each search walks it again.
 
 use super::super::ranking::{Entry, Ranking};

@@ -6,9 +6,9 @@
 //! requests at its tick that an idle CPU does so, the nearest first. Every `16 × CPUs` ms of each
 //! domain a busy CPU pulls tasks from the most loaded one until both are near the average. The task
 //! that has not run for longest moves first. A task that ran within `cache_hot` stays, unless it
-//! moves between threads of a core, and so does a task that has been served more than its share;
-//! but not after a few attempts that left a CPU without work. If all waiting tasks are pinned, the
-//! running task moves at last.
+//! moves between threads of a core. So does a task that has been served more than its share.
+//! Neither stays after a few attempts that left a CPU without work. If all waiting tasks are
+//! pinned, the running task moves at last.
 //!
 //! Source: Linux 6.18, `kernel/sched/fair.c`: `sched_balance_newidle`, `nohz_balancer_kick`,
 //! `sched_balance_rq`, `calculate_imbalance`, `detach_tasks`, `can_migrate_task`, `task_hot`,
@@ -17,7 +17,7 @@
 //! Deviations: loads are instantaneous weights (see `placement`), divided by the CPU's speed. CPUs
 //! are compared, not groups of them. A task does not leave a busy CPU for a faster one or for an
 //! idle core (`group_misfit_task`, `group_smt_balance`): it finds those when it wakes. There are no
-//! preferred NUMA nodes. A CPU that becomes idle always looks for a task; the kernel does not if it
+//! preferred NUMA nodes. A CPU that becomes idle always looks for a task. The kernel does not if it
 //! expects to idle for less time than the search costs. Intervals are fixed; the kernel doubles
 //! them once while the load is even. An idle CPU with a request takes one task, and only idle CPUs
 //! receive a running one. If the running task of the source CPU has just used up its slice, it

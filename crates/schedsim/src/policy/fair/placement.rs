@@ -1,22 +1,23 @@
 //! Chooses the CPU on which a fair task wakes or starts.
 //!
-//! A woken task goes to its last CPU if that is idle; else to an idle one near its last CPU or near
-//! its waker; else to the less loaded of the two. Near CPUs share the last-level cache; among them
-//! an idle core comes before an idle thread of a busy core. A new task goes to an idle CPU, first
-//! of its own node and of the cluster with most idle CPUs, or else to the least loaded one. Where
-//! CPUs differ in speed, the fastest idle one is chosen.
+//! A woken task goes to its last CPU if that is idle. Else it goes to an idle one near its last CPU
+//! or near its waker, or else to the less loaded of the two. Near CPUs share the last-level cache;
+//! among them an idle core comes before an idle thread of a busy core. A new task goes to an idle
+//! CPU, first of its own node and of the cluster with most idle CPUs. If none is idle, it goes to
+//! the least loaded one. Where CPUs differ in speed, the fastest idle one is chosen.
 //!
 //! Source: Linux 6.18, `kernel/sched/fair.c`: `select_task_rq_fair`, `wake_affine`
 //! (`wake_affine_idle`, `wake_affine_weight`), `select_idle_sibling`, `select_idle_cpu`,
 //! `select_idle_core`, `select_idle_capacity`, `sched_balance_find_dst_cpu`.
 //!
 //! Deviations: load is the weight of the tasks that are runnable now, not a decaying average
-//! (`load_avg`), so the choice between two busy CPUs follows short bursts more closely. All CPUs
-//! are searched for an idle one; the kernel searches fewer the busier the machine is (`SIS_UTIL`)
+//! (`load_avg`). So the choice between two busy CPUs follows short bursts more closely. All CPUs
+//! are searched for an idle one. The kernel searches fewer the busier the machine is (`SIS_UTIL`)
 //! and none above about 85 %, so under overload it overlooks a few more idle CPUs. A waker of very
-//! many tasks still attracts them (no `wake_wide`). A waker that is pinned to one CPU is assumed to be a per-CPU kernel thread, which the
-//! kernel knows. The CPU use of a task is not estimated: every task is assumed to need the fastest
-//! CPU, where the kernel searches the first that suffices.
+//! many tasks still attracts them (no `wake_wide`). A waker that is pinned to one CPU is assumed to
+//! be a per-CPU kernel thread, which the kernel knows. The CPU use of a task is not estimated.
+//! Every task is assumed to need the fastest CPU, where the kernel searches the first that
+//! suffices.
 
 use super::{Discipline, Fair};
 use crate::policy::{Context, LEVELS};
@@ -160,8 +161,8 @@ fn in_full(speed: f64) -> u16 {
     (speed * f64::from(u16::MAX)) as u16
 }
 
-/// The best idle CPU of `span` on which `task` may run: the fastest, then one on an idle core, then
-/// `cpu` itself or the next one after it.
+/// The best idle CPU of `span` on which `task` may run. First is the fastest, then one on an idle
+/// core, then `cpu` itself or the next one after it.
 fn idle_among(cx: &Context, task: TaskId, span: &CpuSet, cpu: CpuId) -> Option<CpuId> {
     let Some(topology) = &cx.machine().topology else { return idle_after(cx, task, cpu) };
     if !topology.is_uneven() {

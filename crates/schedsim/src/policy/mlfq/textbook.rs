@@ -5,8 +5,7 @@
 //! goes down one; at the bottom it stays. After each `period` all jobs return to the top. So short
 //! and interactive jobs run before long ones, without a hint which is which. Right for learning
 //! what feedback does. Bad where many jobs are new or awake at once: those at the bottom starve
-//! until the boost, and after a boost of all jobs interactive ones wait behind all hogs for a
-//! round.
+//! until the boost. After a boost of all jobs interactive ones wait behind all hogs for a round.
 //!
 //! Source: R. & A. Arpaci-Dusseau, *Operating Systems: Three Easy Pieces*, chapter 8, rules 1 to 5;
 //! F. Corbató et al. 1962, "An Experimental Time-Sharing System".

@@ -3,7 +3,7 @@
 //!
 //! Priorities 31…16 are real-time and never change. The others, 15…1, are the base of a task's
 //! class (here: its nice value, 8 for nice 0) plus a boost. A woken task is boosted above its base,
-//! by 1 level unless `boost` says else, and loses a level at the end of each quantum until it is
+//! by 1 level unless `boost` says else. It loses a level at the end of each quantum until it is
 //! back. A task that has been ready for four seconds without running is lifted to 15 for half a
 //! quantum. Right on a desktop: tasks that wait for the user or a disk run before tasks that
 //! compute. Bad at fairness: a lower level runs only when no higher one is ready, except for half a

@@ -5,7 +5,7 @@
 //! about sqrt(p (1 - p) / n).
 //!
 //! Source: Waldspurger & Weihl 1994, "Lottery Scheduling: Flexible Proportional-Share Resource
-//! Management" (OSDI), 2 and 4.5: a task that uses only a part f of its quantum has 1/f of its
+//! Management" (OSDI), 2 and 4.5. A task that uses only a part f of its quantum has 1/f of its
 //! tickets until it next wins (compensation tickets). Not implemented: currencies and transfers.
 //! Cost: O(n) per draw, a scan of the waiting tasks, as in the paper's 4.2.
 

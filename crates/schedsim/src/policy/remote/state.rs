@@ -25,7 +25,7 @@ const CLASSES: [TaskClass; 5] = [
     TaskClass::Idle,
 ];
 
-/// What the other end has been told.
+/// What the other end knows.
 #[derive(Debug)]
 pub(super) struct Seen {
     now: Time,

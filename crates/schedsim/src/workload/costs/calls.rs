@@ -1,10 +1,10 @@
 //! Estimates what blocking and waking take, from the calls of a recording.
 //!
 //! A call of a kind that neither blocked nor woke anybody shows what such a call does for its task.
-//! What a call of the same kind takes beyond that, if it blocked once or woke one task, is the
-//! work of the scheduler: before the switch away, it is that of blocking, and after the switch back
-//! that of the switch. Where a kind of call always blocks or wakes, all calls that do neither
-//! stand in for it, and the interval reaches from nothing to twice as much.
+//! What a call of the same kind takes beyond that, if it blocked once or woke one task, is the work
+//! of the scheduler. Before the switch away it is that of blocking, and after the switch back that
+//! of the switch. Where a kind of call always blocks or wakes, all calls that do neither replace
+//! it. The interval then reaches from zero to twice as much.
 
 use super::{ENOUGH, Estimate};
 use crate::machine::{CallCosts, Spread};

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 /// SplitMix64 (Steele, Lea & Flood 2014): eight bytes, so that each of a million tasks can have
 /// one.
 ///
-/// The stream of task `number` in the run with `seed` starts at a hash of both, so that a task
-/// depends neither on the policy nor on other tasks (common random numbers). Two of a million
-/// streams of 200 numbers overlap with a probability below 10⁻⁴.
+/// The stream of task `number` in the run with `seed` starts at a hash of both. So a task depends
+/// neither on the policy nor on other tasks (common random numbers). Two of a million streams of
+/// 200 numbers overlap with a probability below 10⁻⁴.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream(u64);
 

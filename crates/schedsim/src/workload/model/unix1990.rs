@@ -95,7 +95,7 @@ impl Histogram {
 /// How the number of bursts of a task is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counts {
-    /// Geometric, from 1 on: whether a task goes on does not depend on what it did.
+    /// Geometric, from 1 on: whether a task continues does not depend on what it did.
     Geometric,
     /// The same for all tasks; the mean must be whole.
     Constant,

@@ -1,8 +1,8 @@
 //! From the calls of a recording to operations.
 //!
-//! A sleep is explained if it happened in a call about an object, and the task that ended it was in
-//! a call about the same object. What a call did stands in the place of the sleeps and wakings that
-//! it explains: in a replay under another order of events the same operation may block where it had
+//! A sleep is explained by two calls on one object. The task slept in one, and the task that ended
+//! the sleep was in the other. The operation of a call replaces the sleeps and wakings that it
+//! explains. In a replay under another order of events the same operation may block where it had
 //! not, or find what it needs.
 
 use super::carriers::{Doubted, Edge, Reason, needed};

@@ -1,9 +1,9 @@
 //! Which objects carried what they should have.
 //!
 //! A pipe, a pair of sockets or an event counter explains sleeps only if the recording has both
-//! sides of it. Who reads more than was written has another source; what is never read goes to a
-//! task that was not recorded, and would fill the buffer. Likewise a mutex explains sleeps only if
-//! every task that unlocks it has locked it.
+//! sides of it. A task that reads more than was written has another source. What is never read goes
+//! to a task that was not recorded, and would fill the buffer. Likewise a mutex explains sleeps
+//! only if every task that unlocks it has locked it.
 
 use super::ReplayBuilder;
 use super::log::{Deed, Did};
@@ -251,9 +251,9 @@ impl ReplayBuilder {
         });
     }
 
-    /// Doubts the carriers whose users wait for tokens while they use them: tokens keep the recorded
-    /// order, and in any other one tasks might wait for each other. A few tokens among many uses are
-    /// given up instead: the task pauses as long as it did. Whether there are any.
+    /// Doubts the carriers whose users wait for tokens while they use them. Tokens keep the
+    /// recorded order, and in any other one tasks might wait for each other. A few tokens among
+    /// many uses are given up instead: the task pauses as long as it did. Whether there are any.
     fn doubt_ordered(
         &mut self,
         ordered: &BTreeMap<(Carrier, u32), Users>,
@@ -322,7 +322,7 @@ impl ReplayBuilder {
     }
 
     /// The waits for several objects after which the task takes nothing from any of them, and puts
-    /// nothing into one with room that it waits for: something else ended them, or what is not
+    /// nothing into one with room that it waits for. Another event ended them, or one that is not
     /// recorded. Of one object there is no doubt.
     fn doubt_waits(&mut self, shared: &Shared, doubted: &mut Doubted) {
         let set = |operation: Operation| {

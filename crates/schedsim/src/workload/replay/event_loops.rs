@@ -2,18 +2,17 @@
 //!
 //! A recording has the order in which data came. In the replay the loop is "for each object with
 //! data: handle it", so that batches follow the schedule. What a handler does, and what it costs,
-//! is what was recorded for its object, in order: the third time that an object is handled is its
+//! is what was recorded for its object, in order. The third time that an object is handled is its
 //! third time in the recording. A loop ends when all that was recorded is done.
 //!
-//! A round is what happens between two waits. It costs something itself (`round_work`). Its
-//! part for an object begins with the work before the first read from it and contains all reads
-//! from it. A write is part of the object that was read last, unless it is an answer: always to
-//! an object that was read before in the same round, and not always after the same one. Such a
-//! program answers when it has read all: in the replay an answer is owed (an event counter in
-//! the set), and given in the next round. A write for which the set watches room, to an object
-//! that was not read in the round, is a part of its own. All that a task does otherwise
-//! (sleeps, tokens, locks, reads elsewhere) ends the loop, as its order is not that of the
-//! objects.
+//! A round is what happens between two waits. It costs something itself (`round_work`). Its part
+//! for an object begins with the work before the first read from it and contains all reads from it.
+//! A write is part of the object that was read last, unless it is an answer. An answer always goes
+//! to an object that was read before in the same round, and not always after the same one. Such a
+//! program answers when it has read all. In the replay an answer is owed (an event counter in the
+//! set), and given in the next round. A write for which the set watches room, to an object that was
+//! not read in the round, is a part of its own. All that a task does otherwise (sleeps, tokens,
+//! locks, reads elsewhere) ends the loop, as its order is not that of the objects.
 
 mod round_work;
 

@@ -96,8 +96,8 @@ impl ReplayBuilder {
     }
 }
 
-/// The CPU on which a device's interrupts arrive: nine tenths or more, and not because the tasks
-/// had run there, as one at least had not.
+/// The CPU on which a device's interrupts arrive. At least nine tenths arrive there, and not
+/// because the tasks had run there, as one at least had not.
 fn interrupts(requests: &[Request]) -> Option<CpuId> {
     const ENOUGH: usize = 10;
     let mut on: BTreeMap<CpuId, usize> = BTreeMap::new();

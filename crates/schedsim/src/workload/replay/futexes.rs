@@ -1,8 +1,8 @@
 //! What a futex call waits for, as far as the recording shows it.
 //!
-//! A wait that the end of a thread ended is a join. If all calls on a futex form a barrier, they are
-//! arrivals. Both are known only at the end of the recording. All other waits are locks,
-//! semaphores or a program's own: without the calls of a library they are tokens, as an uncontended
+//! A wait that the end of a thread ended is a join. If all calls on a futex form a barrier, they
+//! are arrivals. Both are known only at the end of the recording. All other waits are locks,
+//! semaphores or a program's own. Without the calls of a library they are tokens, as an uncontended
 //! lock makes no call.
 
 use super::ReplayBuilder;
@@ -68,8 +68,8 @@ impl ReplayBuilder {
         ends.chain(barriers.map(Carrier::Barrier)).collect()
     }
 
-    /// The ranges of tasks that have not all ended, and yet a call that waits for their end did: it
-    /// named them by the numbers of another namespace.
+    /// The ranges of tasks that have not all ended, although a call that waits for their end did.
+    /// It named them by the numbers of another namespace.
     pub(super) fn endless(&self, shared: &Shared) -> Vec<u32> {
         let has_ended = |task: u32| self.tasks.get(task as usize).is_some_and(|task| task.dead);
         let ranges = shared.groups.iter().enumerate();

@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     /// A thread that joins another does not compete with its parent, which takes the end of any
-    /// child: one of the two would wait for ever.
+    /// child. One of the two would wait for ever.
     #[test]
     fn only_who_waits_for_any_child_waits_for_one_more() {
         let (parent, child, thread) = (TaskId(0), TaskId(1), TaskId(2));

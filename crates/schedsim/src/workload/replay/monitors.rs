@@ -2,7 +2,7 @@
 //!
 //! A task waits for a signal only if it does not find what it needs, and that depends on the order
 //! of the tasks. A critical section that signals makes something there for another to take: it adds
-//! one to the condition's counter. A section that waits takes one, and so does every section that
+//! one to the condition's counter. A section that waits takes one. So does every section that
 //! begins at the same place of the program, or signals the same conditions, also where it did not
 //! have to wait. A broadcast lets all pass that wait then, or all that ever come.
 //!

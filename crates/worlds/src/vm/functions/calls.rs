@@ -10,7 +10,7 @@ const TRAMPOLINE: &str = "bpf__sched_ext_ops_";
 pub struct Calls {
     /// As in `struct sched_ext_ops`.
     pub callback: String,
-    /// How often a call took so many instructions.
+    /// How often a call took each number of instructions.
     times: BTreeMap<u64, u64>,
 }
 
@@ -26,7 +26,8 @@ impl Calls {
         all as f64 / self.count() as f64
     }
 
-    /// So many instructions at most takes this part of the calls, from 0 to 1; the longest with 1.
+    /// The number of instructions that this part of the calls, from 0 to 1, takes at most; with 1
+    /// the maximum.
     pub fn quantile(&self, part: f64) -> u64 {
         let rank = (self.count() as f64 * part).ceil().max(1.0) as u64;
         let mut seen = 0;

@@ -1,11 +1,11 @@
 //! What a round of an event loop costs beside its handlers: the wait itself, timers, a program's own
 //! housekeeping.
 //!
-//! A read or write costs as much as usual where it is not the first thing that a round does: what
-//! stands before that, and behind the last, is the round's too. So the work of a round is its time
-//! less what its reads and writes usually cost, each by its object. A replay that batches
-//! differently pays it as often as it has rounds. If it may be chance, by the sign test at 99 %, a
-//! round costs nothing.
+//! A read or write costs as much as usual where it is not the first action of a round. The work
+//! before that, and behind the last, is the round's too. So the work of a round is its time less
+//! what its reads and writes usually cost, each by its object. A replay that batches differently
+//! pays it as often as it has rounds. If it may be chance, by the sign test at 99 %, a round costs
+//! nothing.
 
 use super::{carrier, taken_from};
 use crate::Nanos;
