@@ -271,7 +271,7 @@ fn any_scheduler_of_sched_ext_runs_as_it_is() {
         let foreign = Foreign::find(&name).unwrap_or_else(|error| panic!("{error}"));
         let session = Session { settle_ms: 2000, jobs, ..Session::default() };
         let mut guest = Guest { session, files: Vec::new(), ..guest.clone() };
-        foreign.install(&mut guest).unwrap_or_else(|error| panic!("{error}"));
+        foreign.install(&mut guest, false).unwrap_or_else(|error| panic!("{error}"));
         (foreign, guest)
     };
     let (scheduler, as_foreign) = foreign("bpf:rr --this-machine", jobs());
