@@ -24,6 +24,18 @@ pub fn of_operation(op: Op) -> (&'static str, bool) {
     }
 }
 
+/// The structure that `args` of an operation are.
+pub fn structure_of(op: Op) -> Option<&'static str> {
+    match op {
+        Op::InitTask => Some("scx_init_task_args"),
+        Op::ExitTask => Some("scx_exit_task_args"),
+        Op::CgroupInit => Some("scx_cgroup_init_args"),
+        Op::CpuAcquire => Some("scx_cpu_acquire_args"),
+        Op::CpuRelease => Some("scx_cpu_release_args"),
+        _ => None,
+    }
+}
+
 /// Those of the function of a timer.
 pub const OF_TIMER: &str = "map key value";
 
@@ -77,7 +89,10 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Those of a function, if its name is known here.
+///
+/// Versions of a function are told apart by what follows `___`.
 pub fn of_function(name: &str) -> Option<&'static str> {
+    let name = name.split_once("___").map_or(name, |(plain, _)| plain);
     let mut rows = FUNCTIONS.iter();
     rows.find(|(names, _)| names.split(' ').any(|known| known == name)).map(|(_, of)| *of)
 }

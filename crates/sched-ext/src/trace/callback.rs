@@ -1,13 +1,13 @@
 //! A callback while it runs: all that it does becomes lines.
 
 use super::filter::{Callback, Depth};
-use super::words::{Words, own_queue};
+use super::words::{Words, error, own_queue};
 use super::{Arguments, CHUNK, MOST_HELD, Tracer, arguments};
 use crate::core::Answer;
 use crate::kernel::Kernel;
 use bpf::{
     Address, Btf, Called, Fault, Found, FunctionId, Holder, Kind, Machine, MapId, Outside, Part,
-    Place, ProgramId,
+    Place, ProgramId, TypeId,
 };
 use schedsim::TaskId;
 use std::collections::BTreeSet;
@@ -87,20 +87,24 @@ impl<'a, 'k> Within<'a, 'k> {
     pub fn begin(&mut self, machine: &Machine, program: ProgramId, with: Arguments<'_>) {
         let values = with.values();
         values.iter().for_each(|&value| self.mention(machine, value));
-        let (names, map, gives) = match self.callback {
+        let (names, of, gives) = match self.callback {
             Callback::Op(op) => {
                 let (names, has_result) = arguments::of_operation(op);
-                (names, None, if has_result { Gives::Signed } else { Gives::Nothing })
+                let structure = arguments::structure_of(op);
+                let structure =
+                    structure.and_then(|name| machine.object().btf().find(name, Kind::Structure));
+                let gives = if has_result { Gives::Signed } else { Gives::Nothing };
+                (names, (None, structure), gives)
             }
             Callback::Timer => {
                 let map = values.first().and_then(|&map| machine.map_at(map).ok());
                 self.used.extend(map);
                 let name = &machine.object().programs()[program.0 as usize].name;
                 self.begins += &format!(" {name}");
-                (arguments::OF_TIMER, map, Gives::Nothing)
+                (arguments::OF_TIMER, (map, None), Gives::Nothing)
             }
         };
-        let shown = self.listed(machine, names, values, map);
+        let shown = self.listed(machine, names, values, of);
         let pending = Some(format!("{}({shown})", self.begins));
         self.open.push(Open { pending, level: 0, is_shown: true, gives, is_idle: None });
     }
@@ -126,11 +130,20 @@ impl<'a, 'k> Within<'a, 'k> {
     }
 
     /// The arguments with their names, separated by commas.
-    fn listed(&self, machine: &Machine, names: &str, values: &[u64], map: Option<MapId>) -> String {
+    fn listed(
+        &self,
+        machine: &Machine,
+        names: &str,
+        values: &[u64],
+        (map, structure): (Option<MapId>, Option<TypeId>),
+    ) -> String {
         let words = self.words(machine);
         let shown = names.split_whitespace().zip(values);
         let shown: Vec<String> = shown
             .map(|(name, &value)| {
+                if let ("args", Some(structure), 1..) = (name, structure, value) {
+                    return format!("args={}", words.arguments(structure, value));
+                }
                 // The kernel calls both `flags`: here their names say of what they are.
                 let plain = match name {
                     "kick_flags" | "pick_flags" => "flags",
@@ -204,7 +217,7 @@ impl<'a, 'k> Within<'a, 'k> {
         let mut result = match last.gives {
             Gives::Nothing => String::new(),
             Gives::YesOrNo => format!(" = {}", value & 0xff != 0),
-            Gives::Signed => format!(" = {}", value as i32),
+            Gives::Signed => format!(" = {}", error((value as i32).into())),
             Gives::Number => format!(" = {}", self.words(machine).value(value)),
         };
         if let Some(at) = last.is_idle {
@@ -247,10 +260,7 @@ impl<'a, 'k> Within<'a, 'k> {
             for (holder, at) in values.iter().take(MOST_VALUES) {
                 let words = self.words(machine);
                 let bytes = machine.bytes(*at, of.value_size as usize).unwrap_or_default();
-                let value = match of.value {
-                    Some(kind) => words.typed(kind, bytes),
-                    None => format!("{bytes:02x?}"),
-                };
+                let value = words.of_type(of.value, bytes);
                 let line = format!("map {} = {value}", words.in_map(holder).unwrap_or_default());
                 self.say(1, &line);
             }
@@ -285,9 +295,9 @@ impl<'a, 'k> Within<'a, 'k> {
         });
         let first = (address.0 - found.start.0) as u32;
         let Some(kind) = kind else {
-            let bytes = machine.bytes(address, size).unwrap_or_default();
-            let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-            return vec![format!("{holder}+{first:#x} = {word:#x}")];
+            let value = words.of_type(None, machine.bytes(address, size).unwrap_or_default());
+            let way = if first == 0 { String::new() } else { format!("+{first:#x}") };
+            return vec![format!("{holder}{way} = {value}")];
         };
         let mut lines = Vec::new();
         let mut offset = first;
@@ -322,6 +332,16 @@ fn gives(btf: &Btf, name: &str) -> Gives {
         _ if btf.is_signed(result) && btf.size(result) == Some(4) => Gives::Signed,
         _ => Gives::Number,
     }
+}
+
+/// The structure that a function of the kernel has its arguments in, if it does.
+fn structure(btf: &Btf, called: Called, name: &str, names: &str) -> Option<TypeId> {
+    let place = names.split_whitespace().position(|name| name == "args")?;
+    let Called::Function(_) = called else { return None };
+    let arguments = btf.arguments(btf.find(name, Kind::Function)?);
+    let pointer = btf.resolve(arguments.get(place)?.1);
+    let of = btf.resolve(btf.inner(pointer)?);
+    (btf.kind(of) == Kind::Structure).then_some(of)
 }
 
 impl Outside for Within<'_, '_> {
@@ -373,7 +393,7 @@ impl Outside for Within<'_, '_> {
         let (name, names, gives) = match called {
             Called::Function(function) => {
                 let of = &object.functions()[function.0 as usize];
-                let names = arguments::of_function(of.essential()).unwrap_or_default();
+                let names = arguments::of_function(&of.name).unwrap_or_default();
                 (of.name.clone(), names, gives(object.btf(), &of.name))
             }
             Called::Helper(number) => {
@@ -401,7 +421,10 @@ impl Outside for Within<'_, '_> {
         let pending = is_shown.then(|| match called {
             // The compiler may have changed what a function of the object takes and gives.
             Called::Own(_) => format!("{name}(…)"),
-            _ => format!("{name}({})", self.listed(machine, names, values, map)),
+            _ => {
+                let structure = structure(machine.object().btf(), called, &name, names);
+                format!("{name}({})", self.listed(machine, names, values, (map, structure)))
+            }
         });
         let level = self.level(false);
         self.open.push(Open { pending, level, is_shown, gives, is_idle });

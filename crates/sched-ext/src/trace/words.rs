@@ -2,9 +2,11 @@
 
 use crate::constants as c;
 use crate::core::Core;
+use crate::kernel::{E2BIG, EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM};
 use crate::masks::Mask;
+use crate::memory;
 use crate::queues::QueueId;
-use bpf::{Address, Found, Holder, Machine, MapId};
+use bpf::{Address, Found, Holder, Machine, MapId, TypeId};
 use schedsim::{Nanos, TaskId};
 
 /// Negative numbers down to this one are errors.
@@ -58,16 +60,32 @@ impl Words<'_> {
             "cpu" | "prev_cpu" | "node" | "pid" | "start" | "end" => (value as i32).to_string(),
             "idle" | "runnable" => (value & 0xff != 0).to_string(),
             "cpumask" | "cpus_allowed" | "src_mask" | "src1_mask" | "src2_mask" => self.mask(value),
+            "key" | "value" | "fmt" | "ctx" if value == 0 => "NULL".to_string(),
             "fmt" => self.text(value),
             "key" | "value" if map.is_some() => self.of_map(name, value, map),
             _ => self.value(value),
         }
     }
 
+    /// The members of a structure of arguments, each by its name.
+    pub fn arguments(&self, kind: TypeId, at: u64) -> String {
+        let btf = self.machine.object().btf();
+        let members: Vec<String> = btf
+            .members(kind)
+            .map(|member| {
+                let size = btf.size(member.kind).unwrap_or(0).min(8) as usize;
+                let at = at.wrapping_add(u64::from(member.first_bit / 8));
+                let value = memory::read(self.machine, at, size).unwrap_or_default();
+                format!("{}={}", member.name, self.argument(member.name, value, None))
+            })
+            .collect();
+        format!("{{{}}}", members.join(", "))
+    }
+
     /// A number, or what it is the address of.
     pub fn value(&self, value: u64) -> String {
         if (LAST_ERROR..0).contains(&value.cast_signed()) {
-            return value.cast_signed().to_string();
+            return error(value.cast_signed());
         }
         if value >> 32 == 0 {
             return value.to_string();
@@ -123,10 +141,7 @@ impl Words<'_> {
     pub fn in_map(&self, holder: &Holder) -> Option<String> {
         let (map, key, cpu) = match holder {
             Holder::Value { map, key, cpu } => {
-                let key = match self.machine.map_definition(*map)?.key {
-                    Some(kind) => self.typed(kind, key),
-                    None => format!("{key:02x?}"),
-                };
+                let key = self.of_type(self.machine.map_definition(*map)?.key, key);
                 (*map, key, *cpu)
             }
             Holder::Owned { map, owner } => (*map, self.value(owner.0), None),
@@ -145,15 +160,22 @@ impl Words<'_> {
             "key" => (of.key, of.key_size),
             _ => (of.value, of.value_size),
         });
-        let Some((Some(kind), size)) = of else { return self.value(value) };
-        match self.machine.bytes(Address(value), size as usize) {
-            Ok(bytes) if value != 0 => self.typed(kind, bytes),
-            _ => self.value(value),
+        let Some((kind, size)) = of else { return self.value(value) };
+        let bytes = self.machine.bytes(Address(value), size as usize);
+        bytes.map_or_else(|_| self.value(value), |bytes| self.of_type(kind, bytes))
+    }
+
+    /// A value of a type that may not be known: then a number, or bytes.
+    pub fn of_type(&self, kind: Option<TypeId>, bytes: &[u8]) -> String {
+        match kind {
+            Some(kind) => self.typed(kind, bytes),
+            None if bytes.len() <= 8 => number(bytes).to_string(),
+            None => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" "),
         }
     }
 
     /// A value of a type.
-    pub fn typed(&self, kind: bpf::TypeId, bytes: &[u8]) -> String {
+    pub fn typed(&self, kind: TypeId, bytes: &[u8]) -> String {
         self.machine.object().btf().shown(kind, bytes, &|address| self.address(address))
     }
 
@@ -179,6 +201,27 @@ impl Words<'_> {
             Ok(text) => format!("{text:?}"),
             Err(_) => self.value(value),
         }
+    }
+}
+
+/// A number of up to eight bytes.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+/// A negative number, with the name of the error that it stands for.
+pub fn error(value: i64) -> String {
+    const NAMES: [(i32, &str); 6] = [
+        (ENOENT, "ENOENT"),
+        (E2BIG, "E2BIG"),
+        (ENOMEM, "ENOMEM"),
+        (EBUSY, "EBUSY"),
+        (EEXIST, "EEXIST"),
+        (EINVAL, "EINVAL"),
+    ];
+    match NAMES.iter().find(|(of, _)| -i64::from(*of) == value) {
+        Some((_, name)) => format!("{value} ({name})"),
+        None => value.to_string(),
     }
 }
 
