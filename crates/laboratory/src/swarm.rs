@@ -6,6 +6,7 @@ use program::{Error, shell_word};
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
 use schedsim::swarm::{Case, Failure};
+use schedsim::workload::SchedulingPolicy;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +34,18 @@ impl Examined {
                 })
             }
         }
+    }
+
+    /// The case of `seed`. A compiled scheduler gets no real-time tasks: in a kernel they are of
+    /// another class.
+    pub fn case(&self, seed: u64) -> Case {
+        let mut case = Case::draw(seed);
+        for task in case.workload.tasks.iter_mut().filter(|_| self.is_compiled()) {
+            if matches!(task.policy, SchedulingPolicy::Fifo | SchedulingPolicy::Rr) {
+                (task.policy, task.priority) = (SchedulingPolicy::Other, None);
+            }
+        }
+        case
     }
 
     /// Whether it is a compiled scheduler.
@@ -100,8 +113,8 @@ where
 {
     progress.set_length(seeds.end - seeds.start);
     let failed = |seed: u64| {
-        let case = Case::draw(seed);
-        let failures = policies.iter().map(|policy| judge(&case, policy).err()).collect::<Vec<_>>();
+        let failures = policies.iter().map(|policy| judge(&policy.case(seed), policy).err());
+        let failures = failures.collect::<Vec<_>>();
         progress.inc(1);
         failures
     };
@@ -130,7 +143,7 @@ fn make_smaller(
     let reason = ejection(&failure.message);
     let is_it = |other: &Failure| other.rule == failure.rule && ejection(&other.message) == reason;
     let case =
-        Case::draw(seed).shrink(|case| judge(case, policy).is_err_and(|other| is_it(&other)));
+        policy.case(seed).shrink(|case| judge(case, policy).is_err_and(|other| is_it(&other)));
     let failure = judge(&case, policy).err().unwrap_or_else(|| failure.clone());
     Finding { seed, policy: policy.clone(), failure, case }
 }

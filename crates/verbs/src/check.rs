@@ -22,7 +22,8 @@ use worlds::experiment::all_policies;
 /// Each seed draws a machine with one to five CPUs and up to nine tasks of all classes. They run,
 /// sleep, yield, lock, fork, join, read, write, and wait for devices and timers. No task may be
 /// lost or run in two places, CPU time is conserved, and affinity and the promises of the policy
-/// hold. A compiled scheduler must not be ejected. The first workload that a policy fails is reduced to a small case and printed with the
+/// hold. A compiled scheduler must not be
+/// ejected; it gets no real-time tasks. The first workload that a policy fails is reduced to a small case and printed with the
 /// commands that repeat it.
 #[derive(Args, Debug)]
 #[command(

@@ -151,9 +151,19 @@ impl Run {
         };
         let once = experiment.once(Observed::Events, trace);
         // What a scheduler did until it was ejected is wanted most.
-        let traced = bpf.map_or(Ok(()), |(trace, to)| finished(&trace, &to));
+        let traced = bpf.map(|(trace, to)| (trace.finish(), to));
+        if let (Err(_), Some((Ok(1..), to))) = (&once, &traced) {
+            set_apart(to)?;
+        }
         let Once { run, mut rows, inputs } = once?;
-        traced?;
+        if let Some((lines, to)) = traced {
+            match lines.map_err(|error| Error::output(&to, error))? {
+                0 => program::complain!(
+                    "schedlab: --trace-bpf: no callback of the run is as the filter says"
+                ),
+                _ => set_apart(&to)?,
+            }
+        }
         for row in &mut rows {
             let mut point = std::mem::take(&mut row.point);
             if let Some((_, hash)) = run.trace {
@@ -292,14 +302,9 @@ impl Run {
 /// What errors call it.
 const STANDARD_OUTPUT: &str = "standard output";
 
-/// The trace of a scheduler is written whole. That there is none is said.
-fn finished(trace: &BpfTrace, to: &Path) -> Result<(), Error> {
-    let lines = trace.finish().map_err(|error| Error::output(to, error))?;
-    if lines == 0 {
-        program::complain!("schedlab: --trace-bpf: no callback of the run is as the filter says");
-    }
-    // The answer stands apart.
-    if lines > 0 && to == Path::new(STANDARD_OUTPUT) { program::print("\n") } else { Ok(()) }
+/// What follows a trace on standard output stands apart from it.
+fn set_apart(to: &Path) -> Result<(), Error> {
+    if to == Path::new(STANDARD_OUTPUT) { program::print("\n") } else { Ok(()) }
 }
 
 /// How a command ended, and what it wrote.

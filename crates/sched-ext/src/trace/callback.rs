@@ -19,6 +19,9 @@ const PRINTS: [u32; 2] = [6, 177];
 /// Helpers that give nothing.
 const GIVE_NOTHING: [u32; 4] = [93, 94, 132, 133];
 
+/// Helpers that give an address.
+const GIVE_POINTERS: [u32; 9] = [1, 35, 131, 153, 154, 156, 158, 195, 210];
+
 /// What a call gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gives {
@@ -28,6 +31,8 @@ enum Gives {
     YesOrNo,
     /// A number of 32 bits with a sign.
     Signed,
+    /// An address.
+    Pointer,
     /// A number or an address.
     Number,
 }
@@ -218,7 +223,8 @@ impl<'a, 'k> Within<'a, 'k> {
             Gives::Nothing => String::new(),
             Gives::YesOrNo => format!(" = {}", value & 0xff != 0),
             Gives::Signed => format!(" = {}", error((value as i32).into())),
-            Gives::Number => format!(" = {}", self.words(machine).value(value)),
+            Gives::Pointer if value == 0 => " = NULL".to_string(),
+            Gives::Pointer | Gives::Number => format!(" = {}", self.words(machine).value(value)),
         };
         if let Some(at) = last.is_idle {
             let is_idle = machine.read_u8(at).is_ok_and(|byte| byte != 0);
@@ -328,6 +334,7 @@ fn gives(btf: &Btf, name: &str) -> Gives {
     let result = btf.resolve(btf.result(function));
     match btf.kind(result) {
         Kind::Void => Gives::Nothing,
+        Kind::Pointer => Gives::Pointer,
         _ if btf.name(result) == "_Bool" => Gives::YesOrNo,
         _ if btf.is_signed(result) && btf.size(result) == Some(4) => Gives::Signed,
         _ => Gives::Number,
@@ -397,9 +404,10 @@ impl Outside for Within<'_, '_> {
                 (of.name.clone(), names, gives(object.btf(), &of.name))
             }
             Called::Helper(number) => {
-                let gives = match GIVE_NOTHING.contains(&number) {
-                    true => Gives::Nothing,
-                    false => Gives::Number,
+                let gives = match number {
+                    number if GIVE_NOTHING.contains(&number) => Gives::Nothing,
+                    number if GIVE_POINTERS.contains(&number) => Gives::Pointer,
+                    _ => Gives::Number,
                 };
                 let name = bpf::helper_name(number).unwrap_or("a helper").to_string();
                 (name, arguments::of_helper(number), gives)

@@ -60,7 +60,11 @@ impl Words<'_> {
             "cpu" | "prev_cpu" | "node" | "pid" | "start" | "end" => (value as i32).to_string(),
             "idle" | "runnable" => (value & 0xff != 0).to_string(),
             "cpumask" | "cpus_allowed" | "src_mask" | "src1_mask" | "src2_mask" => self.mask(value),
-            "key" | "value" | "fmt" | "ctx" if value == 0 => "NULL".to_string(),
+            "p" | "prev" | "from" | "to" | "args" | "key" | "value" | "fmt" | "ctx" | "owner"
+                if value == 0 =>
+            {
+                "NULL".to_string()
+            }
             "fmt" => self.text(value),
             "key" | "value" if map.is_some() => self.of_map(name, value, map),
             _ => self.value(value),
