@@ -44,7 +44,8 @@ fn planted_bugs_are_found_and_made_small() {
     let Some(object) = object(place.path()) else { return };
     for (constant, said, most, has) in BUGS {
         let cases = place.path().join(constant);
-        let found = check(&object, constant, &["-o", &cases.display().to_string()]);
+        let more = ["--swarm", "20", "-o", &cases.display().to_string()];
+        let found = check(&object, constant, &more);
         let wrong = String::from_utf8_lossy(&found.stderr).into_owned();
         assert_eq!(found.status.code(), Some(4), "{constant}: {wrong}");
         assert!(wrong.contains("1 of 1 policies broke a rule") && wrong.contains(said), "{wrong}");
