@@ -23,7 +23,7 @@ mod object;
 
 pub use btf::{Btf, Field, Kind, Member, Part, TypeId};
 pub use fault::{Fault, FaultKind};
-pub use lines::{Line, Listing};
+pub use lines::{Line, Listing, Place};
 pub use machine::look::{Found, Holder};
 pub use machine::outside::{
     Called, Kernel, KernelVariable, Missing, Outside, Refused, Setting, Settings,
@@ -33,6 +33,6 @@ pub use malformed::Malformed;
 pub use memory::Address;
 pub use names::{helper_name, helper_number};
 pub use object::{
-    Function, FunctionId, Global, MapDefinition, MapId, MapKind, Needs, Object, Operation, Place,
-    Program, ProgramId, StructOps, Wanted,
+    Function, FunctionId, Global, MapDefinition, MapId, MapKind, Needs, Object, Operation, Program,
+    ProgramId, StructOps, Wanted,
 };

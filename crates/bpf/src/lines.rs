@@ -2,7 +2,6 @@
 
 use crate::btf::Btf;
 use crate::malformed::{Malformed, Reader};
-use crate::object::Place;
 use std::collections::BTreeMap;
 
 /// How the section is called.
@@ -81,6 +80,10 @@ impl Lines {
         Some(Line { file: btf.text(mark.file).to_string(), line: mark.line, text })
     }
 }
+
+/// A place in all the code of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub(crate) usize);
 
 /// The lines of all instructions of an object, to look up fast.
 #[derive(Clone, Debug, Default)]

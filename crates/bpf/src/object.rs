@@ -9,7 +9,7 @@ mod variables;
 use crate::btf::{self, Btf};
 use crate::elf::{Elf, Relocation};
 use crate::instruction::Instruction;
-use crate::lines::{self, Line, Lines, Listing};
+use crate::lines::{self, Line, Lines, Listing, Place};
 use crate::malformed::{Malformed, Reader};
 
 pub use maps::{MapDefinition, MapKind};
@@ -28,10 +28,6 @@ pub struct FunctionId(pub u32);
 /// The number of a map in [`Object::maps`], and of those that a machine makes after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MapId(pub u32);
-
-/// A place in all the code of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(pub(crate) usize);
 
 /// A piece of code: an entry, or a function that others call.
 #[derive(Clone, Debug, PartialEq, Eq)]

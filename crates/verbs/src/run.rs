@@ -61,10 +61,13 @@ pub struct Run {
     /// kept; and check that it repeats itself
     #[arg(long)]
     check: bool,
-    /// Show what a compiled scheduler does (scx:FILE.bpf.o, in the simulator): words in any order,
-    /// of callbacks (`enqueue,dispatch`, `timer`), of a task (`task=NAME` or its pid), CPUs (`cpu=0,2-3`),
-    /// a time (`at=2ms..3ms`) and how much (`callbacks`, `calls`, `writes`, `lines`; `maps` after
-    /// each). With -o DIR it goes to DIR/schedulers/trace-bpf.txt
+    /// Show what a compiled scheduler does (scx:FILE.bpf.o, in the simulator), as in
+    /// 'enqueue,dispatch task=redis at=2ms..3ms lines'
+    ///
+    /// The words may be in any order. Callbacks are those of sched_ext_ops, and `timer`; all by
+    /// default. `task=` takes names and pids, `cpu=` CPUs, as in cpu=0,2-3. How much is shown:
+    /// `callbacks`, `calls`, `writes` (the default) or `lines`. `maps` shows maps after each
+    /// callback. With -o DIR all goes to DIR/schedulers/trace-bpf.txt.
     #[arg(long, value_name = "FILTER")]
     trace_bpf: Option<BpfFilter>,
     /// Write every event to this file, for `schedlab diff`

@@ -101,8 +101,8 @@ impl Machine {
         }
     }
 
-    /// The values of a map, each with what it is of: of an array those that were used, of a table all
-    /// in an order that is the same in every run. A queue has none with an address.
+    /// The values of a map, each with what it is of, in an order that is the same in every run. Of an
+    /// array they are those that were used. A queue has none with an address.
     pub fn map_values(&self, map: MapId) -> Vec<(Holder, Address)> {
         let Some(of) = self.maps.get(map.0 as usize) else { return Vec::new() };
         match &of.store {

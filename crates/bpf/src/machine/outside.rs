@@ -1,10 +1,11 @@
 //! What a machine knows of what is outside of it, and what it calls there.
 
 use crate::fault::Fault;
+use crate::lines::Place;
 use crate::machine::Machine;
 use crate::memory::Address;
 use crate::names::helper_name;
-use crate::object::{Function, FunctionId, MapId, MapKind, Place};
+use crate::object::{Function, FunctionId, MapId, MapKind};
 use std::fmt;
 
 /// What a program calls.

@@ -2,10 +2,11 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::instruction::{COMPARE, Code, EXCHANGE, Instruction};
+use crate::lines::Place;
 use crate::machine::outside::{Called, Outside};
 use crate::machine::{FRAME, Machine};
 use crate::memory::Address;
-use crate::object::{FunctionId, Place};
+use crate::object::FunctionId;
 use std::sync::Arc;
 
 /// How often all loops with `may_goto` of a run may go round.
