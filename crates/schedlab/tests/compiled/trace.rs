@@ -1,4 +1,4 @@
-//! `schedlab run --trace-bpf`: each line is what the scheduler in `told.bpf.c` does, which is known.
+//! `schedlab run --trace-bpf`: each line is what the scheduler in `steps.bpf.c` does, which is known.
 
 use super::{object, object_of, source};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ struct Bench {
 impl Bench {
     fn new() -> Option<Bench> {
         let place = TempDir::new().expect("a folder");
-        let object = object_of(place.path(), &source("told.bpf.c"))?;
+        let object = object_of(place.path(), &source("steps.bpf.c"))?;
         let load = place.path().join("load.toml");
         std::fs::write(&load, LOAD).expect("a file");
         Some(Bench { place, object, load })
@@ -156,12 +156,12 @@ fn each_line_is_what_the_scheduler_does() {
 #[test]
 fn lines_of_source_are_those_of_the_file() {
     let Some(bench) = Bench::new() else { return };
-    let source = std::fs::read_to_string(source("told.bpf.c")).expect("the source");
+    let source = std::fs::read_to_string(source("steps.bpf.c")).expect("the source");
     let source: Vec<&str> = source.lines().map(str::trim).collect();
     let trace = bench.trace("lines");
     let (mut rest, mut last, mut pairs) = (String::new(), String::new(), Vec::new());
     for line in trace.lines() {
-        match line.trim_start().strip_prefix("told.bpf.c:") {
+        match line.trim_start().strip_prefix("steps.bpf.c:") {
             Some(line) => {
                 let (number, text) = line.split_once(": ").expect("a number and a text");
                 let number: usize = number.parse().expect("a number");
@@ -216,8 +216,8 @@ fn a_filter_shows_a_part_of_the_whole() {
 #[test]
 fn a_changed_source_changes_its_lines_alone() {
     let Some(bench) = Bench::new() else { return };
-    let text = std::fs::read_to_string(source("told.bpf.c")).expect("the source");
-    let changed = bench.place.path().join("told.bpf.c");
+    let text = std::fs::read_to_string(source("steps.bpf.c")).expect("the source");
+    let changed = bench.place.path().join("steps.bpf.c");
     let other = text.replace("last_vtime += 10;", "last_vtime += 13;");
     assert_ne!(other, text);
     std::fs::write(&changed, other).expect("a file");

@@ -37,14 +37,14 @@ static __attribute__((noinline)) void note(struct task_struct *p, u64 flags)
 		bpf_map_update_elem(&seen, &pid, &fresh, 0);
 }
 
-SEC("struct_ops/told_init")
-s32 told_init(u64 *context)
+SEC("struct_ops/steps_init")
+s32 steps_init(u64 *context)
 {
 	return scx_bpf_create_dsq(QUEUE, -1);
 }
 
-SEC("struct_ops/told_enqueue")
-void told_enqueue(u64 *context)
+SEC("struct_ops/steps_enqueue")
+void steps_enqueue(u64 *context)
 {
 	struct task_struct *p = __arg(0, struct task_struct *);
 	static const char text[] = "task %d comes";
@@ -56,8 +56,8 @@ void told_enqueue(u64 *context)
 	scx_bpf_dsq_insert_vtime(p, QUEUE, 3000000, p->scx.dsq_vtime, __arg(1, u64));
 }
 
-SEC("struct_ops/told_dispatch")
-void told_dispatch(u64 *context)
+SEC("struct_ops/steps_dispatch")
+void steps_dispatch(u64 *context)
 {
 	u32 zero = 0;
 	u64 *count = (void *)bpf_map_lookup_elem(&dispatches, &zero);
@@ -68,9 +68,9 @@ void told_dispatch(u64 *context)
 }
 
 SEC(".struct_ops.link")
-struct sched_ext_ops told = {
-	.enqueue = (void *)told_enqueue,
-	.dispatch = (void *)told_dispatch,
-	.init = (void *)told_init,
-	.name = "told",
+struct sched_ext_ops steps = {
+	.enqueue = (void *)steps_enqueue,
+	.dispatch = (void *)steps_dispatch,
+	.init = (void *)steps_init,
+	.name = "steps",
 };
