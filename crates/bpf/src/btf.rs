@@ -1,11 +1,13 @@
 //! The types of an object (BTF, the BPF Type Format), and where the fields of its structures lie.
 
 mod query;
+mod show;
 
 use crate::malformed::{Malformed, Reader};
 use std::collections::BTreeMap;
 
 pub use query::{Field, Member};
+pub use show::Part;
 
 /// How the section is called.
 pub(crate) const SECTION: &str = ".BTF";

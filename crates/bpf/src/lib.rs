@@ -21,10 +21,13 @@ mod memory;
 mod names;
 mod object;
 
-pub use btf::{Btf, Field, Kind, Member, TypeId};
+pub use btf::{Btf, Field, Kind, Member, Part, TypeId};
 pub use fault::{Fault, FaultKind};
-pub use lines::Line;
-pub use machine::outside::{Kernel, KernelVariable, Missing, Outside, Refused, Setting, Settings};
+pub use lines::{Line, Listing, Place};
+pub use machine::look::{Found, Holder};
+pub use machine::outside::{
+    Called, Kernel, KernelVariable, Missing, Outside, Refused, Setting, Settings,
+};
 pub use machine::{Counter, Machine};
 pub use malformed::Malformed;
 pub use memory::Address;

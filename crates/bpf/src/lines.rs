@@ -80,3 +80,44 @@ impl Lines {
         Some(Line { file: btf.text(mark.file).to_string(), line: mark.line, text })
     }
 }
+
+/// A place in all the code of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub(crate) usize);
+
+/// The lines of all instructions of an object, to look up fast.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    lines: Vec<Line>,
+    /// The number of its line plus one, of each instruction; 0 if it has none.
+    of: Vec<u32>,
+}
+
+impl Listing {
+    /// Adds the line of the next instruction.
+    pub(crate) fn add(&mut self, line: Option<Line>) {
+        let number = match line {
+            None => 0,
+            Some(line) => {
+                // Those of an instruction are mostly those of the one before.
+                let known = self.lines.iter().rposition(|other| *other == line);
+                known.unwrap_or_else(|| {
+                    self.lines.push(line);
+                    self.lines.len() - 1
+                }) as u32
+                    + 1
+            }
+        };
+        self.of.push(number);
+    }
+
+    /// The number of the line that the instruction at a place is of.
+    pub fn number(&self, place: Place) -> Option<u32> {
+        self.of.get(place.0).copied().filter(|&number| number > 0)
+    }
+
+    /// The line of a number that [`number`](Self::number) gave.
+    pub fn line(&self, number: u32) -> Option<&Line> {
+        self.lines.get((number as usize).checked_sub(1)?)
+    }
+}

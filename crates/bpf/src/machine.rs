@@ -3,6 +3,7 @@
 mod access;
 mod build;
 mod helpers;
+pub(crate) mod look;
 mod maps;
 pub(crate) mod outside;
 mod print;

@@ -250,6 +250,12 @@ impl Memory {
         Fault::of(FaultKind::Bounds, what)
     }
 
+    /// What the region of this number is, as a number and in words, if it lives.
+    pub fn named(&self, tag: u32) -> Option<(u32, &str)> {
+        let region = self.regions.get(slot(tag)).filter(|region| region.tag == tag && tag != 0)?;
+        Some((region.name, self.name_of(region)))
+    }
+
     fn name_of(&self, region: &Region) -> &str {
         &self.names[region.name as usize]
     }

@@ -9,7 +9,7 @@ mod variables;
 use crate::btf::{self, Btf};
 use crate::elf::{Elf, Relocation};
 use crate::instruction::Instruction;
-use crate::lines::{self, Line, Lines};
+use crate::lines::{self, Line, Lines, Listing, Place};
 use crate::malformed::{Malformed, Reader};
 
 pub use maps::{MapDefinition, MapKind};
@@ -210,6 +210,25 @@ impl Object {
         let of = self.programs.get(program.0 as usize)?;
         let offset = of.first.checked_add(instruction)?.checked_mul(8)?;
         self.lines.find(&self.btf, &of.section, offset)
+    }
+
+    /// The lines of all its instructions.
+    pub fn listing(&self) -> Listing {
+        let mut listing = Listing::default();
+        for (number, program) in self.programs.iter().enumerate() {
+            // Behind each is an instruction that is refused.
+            for instruction in 0..=program.length {
+                let has_one = instruction < program.length;
+                let number = ProgramId(number as u32);
+                listing.add(has_one.then(|| self.line(number, instruction)).flatten());
+            }
+        }
+        listing
+    }
+
+    /// The program that is at a place.
+    pub fn program_of(&self, place: Place) -> Option<ProgramId> {
+        self.place(place.0).map(|(program, _)| program)
     }
 
     /// The program, and the instruction in it, that is at this place of the code.

@@ -34,6 +34,13 @@ pub struct Window {
     to: Time,
 }
 
+impl Window {
+    /// From when on, and until before when.
+    pub fn bounds(self) -> (Time, Time) {
+        (self.from, self.to)
+    }
+}
+
 impl FromStr for Window {
     type Err = String;
 
@@ -76,6 +83,11 @@ impl FromStr for CpuSet {
 }
 
 impl CpuSet {
+    /// Their numbers, in their order.
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.0.iter().copied()
+    }
+
     /// The CPU, if it is one.
     pub fn only(&self) -> Option<u16> {
         self.0.first().copied().filter(|_| self.0.len() == 1)

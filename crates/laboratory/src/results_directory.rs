@@ -10,6 +10,7 @@
 //! | `fidelity.json` | how far replays were from their recordings |
 //! | `findings.json` | the findings of papers beyond their claims |
 //! | `traces/*.trace`, `traces/*.pftrace` | the first run of each case: schedlab, Perfetto |
+//! | `schedulers/` | what schedulers of sched_ext wrote, and what a compiled one did |
 //! | `report.html` | the report |
 //! | `UNFINISHED` | only while a command runs, or after it was killed |
 
@@ -85,6 +86,13 @@ impl ResultsDirectory {
         let traces = self.path.join("traces");
         fs::create_dir_all(&traces).map_err(|error| Error::output(&traces, error))?;
         Ok(traces.join("run.trace"))
+    }
+
+    /// The path for what a compiled scheduler does, in words.
+    pub fn trace_of_bpf(&self) -> Result<PathBuf, Error> {
+        let folder = self.path.join(SCHEDULERS);
+        fs::create_dir_all(&folder).map_err(|error| Error::output(&folder, error))?;
+        Ok(folder.join("trace-bpf.txt"))
     }
 
     /// Writes the trace at `source` unchanged, for comparison with the runs.

@@ -6,8 +6,68 @@ use program::{Error, shell_word};
 use rayon::prelude::*;
 use schedsim::policy::PolicySpec;
 use schedsim::swarm::{Case, Failure};
+use schedsim::workload::SchedulingPolicy;
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
+use worlds::compiled::Compiled;
+use worlds::experiment::Candidate;
 use worlds::experiment::panics::{caught, last};
+
+/// A policy that is checked.
+#[derive(Clone)]
+pub enum Examined {
+    /// One of this program.
+    Policy(PolicySpec),
+    /// A compiled scheduler of sched_ext.
+    Compiled(Arc<Compiled>),
+}
+
+impl Examined {
+    fn verify(&self, case: &Case) -> Result<(), Failure> {
+        match self {
+            Examined::Policy(policy) => case.verify(policy),
+            Examined::Compiled(compiled) => {
+                let promises = compiled.promises(case.machine.cpus);
+                case.verify_with(promises, |source, machine, options, trace| {
+                    compiled.run(source, machine, options, trace)
+                })
+            }
+        }
+    }
+
+    /// The case of `seed`. A compiled scheduler gets no real-time tasks: in a kernel they are of
+    /// another class.
+    pub fn case(&self, seed: u64) -> Case {
+        let mut case = Case::draw(seed);
+        for task in case.workload.tasks.iter_mut().filter(|_| self.is_compiled()) {
+            if matches!(task.policy, SchedulingPolicy::Fifo | SchedulingPolicy::Rr) {
+                (task.policy, task.priority) = (SchedulingPolicy::Other, None);
+            }
+        }
+        case
+    }
+
+    /// Whether it is a compiled scheduler.
+    pub fn is_compiled(&self) -> bool {
+        matches!(self, Examined::Compiled(_))
+    }
+}
+
+impl fmt::Display for Examined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Examined::Policy(policy) => policy.fmt(f),
+            Examined::Compiled(compiled) => compiled.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Examined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Examined({self})")
+    }
+}
 
 /// The first case that a policy failed.
 #[derive(Clone, Debug)]
@@ -15,7 +75,7 @@ pub struct Finding {
     /// The seed of the case.
     pub seed: u64,
     /// The policy that failed.
-    pub policy: PolicySpec,
+    pub policy: Examined,
     /// The failure in the reduced case.
     pub failure: Failure,
     /// The reduced case.
@@ -26,7 +86,7 @@ pub struct Finding {
 #[derive(Clone, Debug)]
 pub struct Stood {
     /// The policy.
-    pub policy: PolicySpec,
+    pub policy: Examined,
     /// The number of failed cases.
     pub failed: u32,
     /// The first failure, reduced.
@@ -34,33 +94,33 @@ pub struct Stood {
 }
 
 /// Runs the case of each of the `seeds` under each of the `policies`, on all cores.
-pub fn swarm(seeds: Range<u64>, policies: &[PolicySpec], progress: &ProgressBar) -> Vec<Stood> {
+pub fn swarm(seeds: Range<u64>, policies: &[Examined], progress: &ProgressBar) -> Vec<Stood> {
     swarm_with(seeds, policies, progress, |case, policy| {
-        caught(|| case.verify(policy))
+        caught(|| policy.verify(case))
             .unwrap_or_else(|_| Err(Failure { rule: None, message: last() }))
     })
 }
 
-/// The same with another check than [`Case::verify`].
+/// The same with another check than [`Examined::verify`].
 fn swarm_with<J>(
     seeds: Range<u64>,
-    policies: &[PolicySpec],
+    policies: &[Examined],
     progress: &ProgressBar,
     judge: J,
 ) -> Vec<Stood>
 where
-    J: Fn(&Case, &PolicySpec) -> Result<(), Failure> + Sync,
+    J: Fn(&Case, &Examined) -> Result<(), Failure> + Sync,
 {
     progress.set_length(seeds.end - seeds.start);
     let failed = |seed: u64| {
-        let case = Case::draw(seed);
-        let failures = policies.iter().map(|policy| judge(&case, policy).err()).collect::<Vec<_>>();
+        let failures = policies.iter().map(|policy| judge(&policy.case(seed), policy).err());
+        let failures = failures.collect::<Vec<_>>();
         progress.inc(1);
         failures
     };
     let failures: Vec<(u64, Vec<Option<Failure>>)> =
         seeds.into_par_iter().map(|seed| (seed, failed(seed))).collect();
-    let stood = |(index, policy): (usize, &PolicySpec)| {
+    let stood = |(index, policy): (usize, &Examined)| {
         let mut of_policy = failures
             .iter()
             .filter_map(|(seed, failures)| Some((*seed, failures[index].as_ref()?)))
@@ -72,28 +132,38 @@ where
     policies.par_iter().enumerate().map(stood).collect()
 }
 
-/// The smallest case that breaks the same rule.
+/// The smallest case that breaks the same rule, or in which a scheduler is ejected for the same
+/// reason.
 fn make_smaller(
     seed: u64,
-    policy: &PolicySpec,
+    policy: &Examined,
     failure: &Failure,
-    judge: impl Fn(&Case, &PolicySpec) -> Result<(), Failure>,
+    judge: impl Fn(&Case, &Examined) -> Result<(), Failure>,
 ) -> Finding {
-    let case = Case::draw(seed)
-        .shrink(|case| judge(case, policy).is_err_and(|other| other.rule == failure.rule));
+    let reason = ejection(&failure.message);
+    let is_it = |other: &Failure| other.rule == failure.rule && ejection(&other.message) == reason;
+    let case =
+        policy.case(seed).shrink(|case| judge(case, policy).is_err_and(|other| is_it(&other)));
     let failure = judge(&case, policy).err().unwrap_or_else(|| failure.clone());
     Finding { seed, policy: policy.clone(), failure, case }
+}
+
+/// Why a scheduler of sched_ext was ejected, without the numbers in the text.
+fn ejection(message: &str) -> Option<String> {
+    let (_, reason) = message.split_once("the scheduler was ejected: ")?;
+    let has_digit = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
+    let words: Vec<&str> = reason.split_whitespace().filter(|word| !has_digit(word)).collect();
+    Some(words.join(" "))
 }
 
 impl Finding {
     /// The file name for the reduced case, without a directory.
     pub fn file_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        format!(
-            "swarm-{}-{}.toml",
-            self.seed,
-            self.policy.to_string().chars().map(plain).collect::<String>()
-        )
+        let name = self.policy.to_string();
+        // Of a scheduler in a file, that without its folders.
+        let name = name.rsplit('/').next().unwrap_or_default();
+        format!("swarm-{}-{}.toml", self.seed, name.chars().map(plain).collect::<String>())
     }
 
     /// The reduced case as a workload file.
@@ -143,7 +213,7 @@ mod tests {
     use schedsim::workload::{Closed, Phase};
 
     /// Fails if there are two CPUs and a task yields, like a policy with such a bug.
-    fn faulty(case: &Case, policy: &PolicySpec) -> Result<(), Failure> {
+    fn faulty(case: &Case, policy: &Examined) -> Result<(), Failure> {
         let yields = case
             .workload
             .tasks
@@ -154,13 +224,25 @@ mod tests {
         if fails {
             Err(Failure { rule: None, message: "a yield on two CPUs".into() })
         } else {
-            case.verify(policy)
+            policy.verify(case)
         }
     }
 
     #[test]
+    fn ejections_are_told_apart_by_their_words() {
+        let of = |reason: &str| ejection(&format!("at 2ms: the scheduler was ejected: {reason}"));
+        assert_eq!(
+            of("non-existent DSQ 0x63 for task[1]"),
+            of("non-existent DSQ 0x7 for task[12]")
+        );
+        assert_ne!(of("invalid CPU 7 from ops"), of("non-existent DSQ 0x63 for task[1]"));
+        assert_eq!(ejection("the policy lost task 3"), None);
+    }
+
+    #[test]
     fn a_failure_is_reduced_and_its_file_reads_back_unchanged() {
-        let policies = ["eevdf", "fifo"].map(|name| PolicySpec::parse(name).expect("a policy"));
+        let policies = ["eevdf", "fifo"]
+            .map(|name| Examined::Policy(PolicySpec::parse(name).expect("a policy")));
         let stood = swarm_with(0..60, &policies, &ProgressBar::hidden(), faulty);
         assert_eq!((stood[0].failed, stood[0].first.is_none()), (0, true));
         let finding = stood[1].first.as_ref().expect("a finding");

@@ -136,6 +136,8 @@ pub struct Core {
     pub again: Vec<TaskId>,
     /// What programs printed.
     pub texts: Vec<String>,
+    /// Where tasks were inserted, if that is traced.
+    pub moved: Option<Vec<(TaskId, QueueId)>>,
     /// The map of each timer, by its place in memory.
     pub timed: BTreeMap<u64, u64>,
     /// What each timer does.
@@ -210,6 +212,7 @@ impl Core {
             cursors: BTreeMap::new(),
             again: Vec::new(),
             texts: Vec::new(),
+            moved: None,
             timed: BTreeMap::new(),
             callbacks: BTreeMap::new(),
             root_cgroup: 0,
@@ -504,6 +507,9 @@ impl Core {
         };
         let state = &mut self.tasks[task.index()];
         (state.waits, state.custody) = (Some((into, place)), Custody::Core);
+        if let Some(moved) = &mut self.moved {
+            moved.push((task, into));
+        }
         if let QueueId::Local(cpu) = into {
             self.move_to(machine, task, cpu)?;
             self.look_at(machine, cx, CpuId(cpu), task, flags)?;

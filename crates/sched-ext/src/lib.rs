@@ -27,6 +27,7 @@ mod masks;
 mod memory;
 mod policy;
 mod queues;
+pub mod trace;
 
 pub use functions::names as function_names;
 pub use loaded::{Limits, Loaded, Op, Unfit};

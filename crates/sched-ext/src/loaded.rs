@@ -70,6 +70,11 @@ operations! {
 }
 
 impl Op {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Op> {
+        OPS.iter().map(|&(op, _)| op)
+    }
+
     /// The name of the member.
     pub fn name(self) -> &'static str {
         OPS[self as usize].1
@@ -308,6 +313,17 @@ impl Loaded {
     /// What runs for an operation, if it has that.
     pub fn program(&self, op: Op) -> Option<ProgramId> {
         self.operations[op as usize]
+    }
+
+    /// The operations that it has.
+    pub fn operations(&self) -> impl Iterator<Item = Op> {
+        Op::all().filter(|&op| self.program(op).is_some())
+    }
+
+    /// The names of its maps and of its variables.
+    pub fn holders(&self) -> Vec<String> {
+        let maps = self.object.maps().iter().map(|map| map.name.clone());
+        maps.chain(self.object.globals().iter().map(|global| global.name.clone())).collect()
     }
 
     /// All of them, by number.

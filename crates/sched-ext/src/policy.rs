@@ -4,13 +4,14 @@
 //! engine stops and enqueues a task that is still runnable before it asks for the next one. The
 //! kernel does so after. So such a task is kept aside until then ([`Cpu::stopped`](super::core::Cpu)).
 
+mod calls;
 mod shown;
 
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};
-use super::kernel::Kernel;
 use super::loaded::{Loaded, Op};
 use super::queues::QueueId;
+use super::trace::Tracer;
 use bpf::{Address, Machine};
 use schedsim::policy::{
     Context, Dispatch, Effect, Enqueue, InKernel, Needs, Policy, Reweight, Stop, Wake,
@@ -49,6 +50,7 @@ pub struct Compiled {
     /// When it is called next.
     called_at: Time,
     cpus: u16,
+    tracer: Option<Box<Tracer>>,
 }
 
 impl Compiled {
@@ -68,37 +70,21 @@ impl Compiled {
             watch_at: Time::ZERO,
             called_at: Time::NEVER,
             cpus,
+            tracer: None,
         }
+    }
+
+    /// The same, and what it does is written down.
+    #[must_use]
+    pub fn traced(mut self, tracer: Tracer) -> Compiled {
+        self.core.moved = Some(Vec::new());
+        self.tracer = Some(Box::new(tracer));
+        self
     }
 
     /// What programs have printed.
     pub fn texts(&self) -> &[String] {
         &self.core.texts
-    }
-
-    /// Calls one of the scheduler's operations; 0 if it has none, or is at its end. A fault ends
-    /// the scheduler.
-    fn call(&mut self, cx: &mut Context, op: Op, arguments: &[u64]) -> u64 {
-        let Some(program) = self.loaded.program(op).filter(|_| self.core.exit.is_none()) else {
-            return 0;
-        };
-        let mut kernel = Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
-        self.machine.cpu = kernel.core.this.0.into();
-        match self.machine.run(&mut kernel, program, arguments) {
-            Ok(answer) => answer,
-            Err(fault) => {
-                self.core.error(format!("{}: {fault}", op.name()));
-                0
-            }
-        }
-    }
-
-    /// Calls an operation that may fail, which ends the scheduler.
-    fn expect(&mut self, cx: &mut Context, op: Op, arguments: &[u64], about: &str) {
-        let answer = self.call(cx, op, arguments) as i32;
-        if answer < 0 && self.core.exit.is_none() {
-            self.core.error(format!("ops.{}() failed ({answer}){about}", op.name()));
-        }
     }
 
     fn has(&self, op: Op) -> bool {
@@ -108,6 +94,7 @@ impl Compiled {
     /// Hands on what the core found, and the time of the next timer. Each callback ends with it.
     fn settle(&mut self, cx: &mut Context, callback: Callback) {
         self.enqueue_again(cx);
+        self.trace_end(cx);
         if let Some(reason) = &self.core.exit {
             cx.fail(callback, format!("the scheduler was ejected: {reason}"));
         }
@@ -607,13 +594,7 @@ impl Policy for Compiled {
             if !self.machine.is_valid(Address(value)) || self.core.exit.is_some() {
                 continue;
             }
-            self.machine.cpu = self.core.this.0.into();
-            let mut kernel =
-                Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
-            let called = self.machine.call(&mut kernel, callback, [map, key, value, 0, 0]);
-            if let Err(fault) = called {
-                self.core.error(format!("a timer: {fault}"));
-            }
+            self.ring(cx, callback, [map, key, value, 0, 0]);
         }
         if now >= self.watch_at {
             self.watch(cx);

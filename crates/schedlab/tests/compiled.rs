@@ -1,6 +1,11 @@
 //! Compiled schedulers of sched_ext in the simulator: they do what they are written to do, and each
 //! fault ends the run by its name.
 
+#[path = "compiled/check.rs"]
+mod check;
+#[path = "compiled/trace.rs"]
+mod trace;
+
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,15 +18,22 @@ fn source(name: &str) -> PathBuf {
 
 /// The object of the trial scheduler; none where no compiler is, which is said.
 fn object(at: &Path) -> Option<PathBuf> {
+    object_of(at, &source("trial.bpf.c"))
+}
+
+/// The object of a source beside which, or beside these tests, is `kernel.h`.
+fn object_of(at: &Path, from: &Path) -> Option<PathBuf> {
     let Ok(clang) = worlds::vm::bare_scheduler::clang() else {
         eprintln!("skipped: compiled: no clang 18 or newer");
         return None;
     };
-    let object = at.join("trial.bpf.o");
+    let object = at.join(from.with_extension("o").file_name().expect("a name"));
     let arguments = "-target bpf -g -O2 -mcpu=v3 -Wall -Werror -c";
     let said = Command::new(clang)
         .args(arguments.split_whitespace())
-        .arg(source("trial.bpf.c"))
+        .arg("-I")
+        .arg(source(""))
+        .arg(from)
         .arg("-o")
         .arg(&object)
         .output()

@@ -16,8 +16,8 @@ mod draw;
 mod smaller;
 
 use crate::checks::{Checks, Rule};
-use crate::engine::{self, Options};
-use crate::policy::PolicySpec;
+use crate::engine::{self, Options, Outcome, Source};
+use crate::policy::{PolicySpec, Promises};
 use crate::trace::Trace;
 use crate::workload::{Closed, Workload};
 use crate::{Machine, Nanos, Time};
@@ -67,19 +67,34 @@ impl Case {
     /// # Errors
     /// The first broken rule.
     pub fn verify(&self, policy: &PolicySpec) -> Result<(), Failure> {
+        let promises = policy.promises(self.machine.cpus);
+        self.verify_with(promises, |source, machine, options, trace| {
+            engine::simulate_named(source, machine, policy, options, trace)
+        })
+    }
+
+    /// The same under a policy without a name, which `simulate` runs.
+    ///
+    /// # Errors
+    /// The first broken rule.
+    pub fn verify_with(
+        &self,
+        promises: Promises,
+        simulate: impl FnOnce(
+            Source<'_>,
+            &Machine,
+            Options,
+            Trace<'_>,
+        ) -> Result<Outcome, engine::Error>,
+    ) -> Result<(), Failure> {
         let Some(workload) = self.scripts() else {
             return Err(Failure { rule: None, message: "this case cannot be run".into() });
         };
-        let mut checks = Checks::new(&workload, &self.machine, policy.promises(self.machine.cpus));
+        let mut checks = Checks::new(&workload, &self.machine, promises);
         let options = Options { seed: ENGINE_SEED, until: self.until() };
-        let outcome = engine::simulate_named(
-            &workload,
-            &self.machine,
-            policy,
-            options,
-            Trace::new(vec![&mut checks]),
-        )
-        .map_err(|error| Failure { rule: None, message: error.to_string() })?;
+        let trace = Trace::new(vec![&mut checks]);
+        let outcome = simulate((&workload).into(), &self.machine, options, trace)
+            .map_err(|error| Failure { rule: None, message: error.to_string() })?;
         match checks.finish(&outcome).first() {
             Some(violation) => {
                 Err(Failure { rule: Some(violation.rule), message: violation.to_string() })

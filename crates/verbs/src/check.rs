@@ -3,16 +3,18 @@
 mod coverage;
 mod verdicts;
 
-use super::PolicyName;
+use super::{PolicyName, PolicyNames};
 use crate::output::Format;
 use clap::{Args, Subcommand};
-use laboratory::swarm::{Finding, Stood, swarm};
-use program::{Error, prepare_directory, progress, write_whole};
+use laboratory::swarm::{Examined, Finding, Stood, swarm};
+use program::{Error, prepare_directory, progress, shell_word, write_whole};
 use results::{Metric, Results, Row, World};
 use schedsim::admission::Seed;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::fs;
 use std::path::{Path, PathBuf};
+use worlds::compiled::{Compiled, is_one as is_compiled};
 use worlds::experiment::all_policies;
 
 /// Runs random workloads under policies and checks every run against all rules
@@ -20,14 +22,15 @@ use worlds::experiment::all_policies;
 /// Each seed draws a machine with one to five CPUs and up to nine tasks of all classes. They run,
 /// sleep, yield, lock, fork, join, read, write, and wait for devices and timers. No task may be
 /// lost or run in two places, CPU time is conserved, and affinity and the promises of the policy
-/// hold. The first workload that a policy fails is reduced to a small case and printed with the
+/// hold. A compiled scheduler must not be
+/// ejected; it gets no real-time tasks. The first workload that a policy fails is reduced to a small case and printed with the
 /// commands that repeat it.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  schedlab check\n  schedlab check --swarm 10000 --policy \
                   eevdf,cfs\n  schedlab check --swarm 1 --seed 278 --policy eevdf -o \
-                  failures\n\nExit codes: 0 all rules held, 2 usage, 4 a rule was broken."
+                  failures\n  schedlab check --policy scx:./main.bpf.o\n\nExit codes: 0 all rules held, 2 usage, 4 a rule was broken."
 )]
 pub struct Check {
     #[command(subcommand)]
@@ -39,9 +42,10 @@ pub struct Check {
     /// Seed of the first workload; the others count up from it
     #[arg(long, default_value_t = 1, value_parser = Seed::parse)]
     seed: u64,
-    /// Policies, separated by commas, or `all` [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = PolicyName::parse)]
-    policy: Vec<PolicyName>,
+    /// Policies, separated by commas, or `all`; also a compiled scheduler of sched_ext, scx:FILE.bpf.o,
+    /// the last of its list [default: all]
+    #[arg(long, value_parser = PolicyNames::parse)]
+    policy: Vec<PolicyNames>,
     /// Write the reduced cases of failing workloads to this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -92,11 +96,7 @@ impl Check {
         if let Some(dir) = &self.output {
             prepare_directory(dir)?;
         }
-        let policies = if self.policy.is_empty() {
-            all_policies()
-        } else {
-            PolicyName::all_simulated(&self.policy)?
-        };
+        let policies = self.policies()?;
         let bar = progress::bar("checking", 0);
         let stood = swarm(self.seed..end, &policies, &bar);
         bar.finish_and_clear();
@@ -120,6 +120,25 @@ impl Check {
         Err(Error::Check(message))
     }
 
+    /// What is checked, each once.
+    fn policies(&self) -> Result<Vec<Examined>, Error> {
+        if self.policy.is_empty() {
+            return Ok(all_policies().into_iter().map(Examined::Policy).collect());
+        }
+        let names = self.policy.iter().flat_map(|PolicyNames(names)| names);
+        let (compiled, others): (Vec<&PolicyName>, Vec<&PolicyName>) =
+            names.partition(|name| matches!(name, PolicyName::Bpf(name) if is_compiled(name)));
+        let others: Vec<PolicyName> = others.into_iter().cloned().collect();
+        let others = PolicyName::all_simulated(&others)?.into_iter().map(Examined::Policy);
+        let compiled: BTreeSet<&str> = compiled
+            .into_iter()
+            .filter_map(|name| if let PolicyName::Bpf(name) = name { Some(&**name) } else { None })
+            .collect();
+        let compiled =
+            compiled.into_iter().map(|name| Compiled::find(name).map(Examined::Compiled));
+        others.map(Ok).chain(compiled).collect()
+    }
+
     fn row(&self, stood: &Stood) -> Row {
         Row {
             workload: "swarm".to_string(),
@@ -138,23 +157,24 @@ impl Check {
             format!("\n{}: {}\n  again: {}\n", finding.policy, finding.failure, finding.again());
         let file = finding.file_name();
         let content = finding.to_toml()?;
-        match &self.output {
+        let (path, given) = match &self.output {
             Some(dir) => {
                 let path = dir.join(file);
                 write_whole(&path, content.as_bytes())?;
-                let _ = writeln!(
-                    text,
-                    "  reduced case: {}",
-                    finding.run_command(&path.display().to_string())
-                );
+                (shell_word(&path.display().to_string()), None)
             }
-            None => {
-                let _ = writeln!(
-                    text,
-                    "  reduced case, as {file}: {}\n\n{content}",
-                    finding.run_command(&file)
-                );
-            }
+            None => (file, Some(content)),
+        };
+        let command = finding.run_command(&path);
+        let _ = match &given {
+            Some(_) => writeln!(text, "  reduced case, as {path}: {command}"),
+            None => writeln!(text, "  reduced case: {command}"),
+        };
+        if finding.policy.is_compiled() {
+            let _ = writeln!(text, "  what it does: {command} --trace-bpf calls");
+        }
+        if let Some(content) = given {
+            let _ = write!(text, "\n{content}\n");
         }
         Ok(text)
     }

@@ -6,6 +6,7 @@ use super::command::CommandArguments;
 use super::guests::GuestArguments;
 use super::programs::Programs;
 use super::{Caller, CommonArguments, MachineArguments, PolicyName};
+use crate::output::Format;
 use clap::{Args, ValueEnum};
 use formats::workload::Parameters;
 use laboratory::results_directory::ResultsDirectory;
@@ -16,7 +17,11 @@ use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use worlds::compiled::traced::{BpfFilter, BpfTrace};
 use worlds::guest::GuestWorld;
 use worlds::simulator::Simulator;
 use worlds::{By, Candidate, Ended, Observed, World};
@@ -56,6 +61,15 @@ pub struct Run {
     /// kept; and check that it repeats itself
     #[arg(long)]
     check: bool,
+    /// Show what a compiled scheduler does (scx:FILE.bpf.o, in the simulator), as in
+    /// 'enqueue,dispatch task=redis at=2ms..3ms lines'
+    ///
+    /// The words may be in any order. Callbacks are those of sched_ext_ops, and `timer`; all by
+    /// default. `task=` takes names and pids, `cpu=` CPUs, as in cpu=0,2-3. How much is shown:
+    /// `callbacks`, `calls`, `writes` (the default) or `lines`. `maps` shows maps after each
+    /// callback. With -o DIR all goes to DIR/schedulers/trace-bpf.txt.
+    #[arg(long, value_name = "FILTER")]
+    trace_bpf: Option<BpfFilter>,
     /// Write every event to this file, for `schedlab diff`
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -105,6 +119,7 @@ impl Run {
             caller,
         };
         self.command.check(self.on == Backend::Vm)?;
+        self.expect_traceable()?;
         let all = match (&self.workload, &self.command.command[..]) {
             (Some(workload), []) => programs.of(workload)?,
             (None, words) => vec![Programs::command(words)],
@@ -123,20 +138,35 @@ impl Run {
         let program = program.clone();
         // The programs of a command are not known before.
         let by = self.by.or(program.command().map(|_| By::Comm));
+        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
+        let bpf = self.bpf_trace(directory.as_ref())?;
         let experiment = Experiment {
             programs: all,
-            worlds: vec![self.world(caller)?],
+            worlds: vec![self.world(caller, bpf.as_ref().map(|(trace, _)| trace))?],
             candidates: vec![self.candidate(caller)?],
             against: Against::Nothing,
             cpus: self.cpus.into_iter().collect(),
             settings: Settings { check: self.check, by, ..Settings::once(self.common.seed) },
         };
-        let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let trace = match &directory {
             Some(directory) => Some(directory.trace_of_run()?),
             None => self.trace.clone(),
         };
-        let Once { run, mut rows, inputs } = experiment.once(Observed::Events, trace)?;
+        let once = experiment.once(Observed::Events, trace);
+        // What a scheduler did until it was ejected is wanted most.
+        let traced = bpf.map(|(trace, to)| (trace.finish(), to));
+        if let (Err(_), Some((Ok(1..), to))) = (&once, &traced) {
+            set_apart(to)?;
+        }
+        let Once { run, mut rows, inputs } = once?;
+        if let Some((lines, to)) = traced {
+            match lines.map_err(|error| Error::output(&to, error))? {
+                0 => program::complain!(
+                    "schedlab: --trace-bpf: no callback of the run is as the filter says"
+                ),
+                _ => set_apart(&to)?,
+            }
+        }
         for row in &mut rows {
             let mut point = std::mem::take(&mut row.point);
             if let Some((_, hash)) = run.trace {
@@ -193,9 +223,50 @@ impl Run {
         Ok(answer)
     }
 
-    fn world(&self, caller: &Caller<'_>) -> Result<Box<dyn World>, Error> {
+    /// Refuses a trace of a scheduler where there is none, or no room for it.
+    fn expect_traceable(&self) -> Result<(), Error> {
+        let wrong = |what: &str| Err(Error::Usage(format!("--trace-bpf {what}")));
+        match self.trace_bpf {
+            None => Ok(()),
+            Some(_) if self.on == Backend::Vm => {
+                wrong("shows a scheduler that the simulator runs: leave --on vm out")
+            }
+            Some(_) if self.common.format != Format::Text && self.output.is_none() => wrong(
+                "writes text to standard output, where the results go: give -o DIR, or --format \
+                 text",
+            ),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Where what a compiled scheduler does is written, if that is wanted, and what that is called.
+    fn bpf_trace(
+        &self,
+        directory: Option<&ResultsDirectory>,
+    ) -> Result<Option<(Arc<BpfTrace>, PathBuf)>, Error> {
+        let Some(filter) = &self.trace_bpf else { return Ok(None) };
+        let (to, name): (Box<dyn Write + Send>, PathBuf) = match directory {
+            None => (Box::new(std::io::stdout()), STANDARD_OUTPUT.into()),
+            Some(directory) => {
+                let path = directory.trace_of_bpf()?;
+                let file = File::create(&path).map_err(|error| Error::output(&path, error))?;
+                (Box::new(BufWriter::new(file)), path)
+            }
+        };
+        Ok(Some((Arc::new(BpfTrace::new(filter.clone(), to)), name)))
+    }
+
+    fn world(
+        &self,
+        caller: &Caller<'_>,
+        trace: Option<&Arc<BpfTrace>>,
+    ) -> Result<Box<dyn World>, Error> {
         if self.on == Backend::Sim {
-            return Ok(Box::new(Simulator::new()));
+            let simulator = Simulator::new();
+            return Ok(Box::new(match trace {
+                Some(trace) => simulator.tracing(Arc::clone(trace)),
+                None => simulator,
+            }));
         }
         let machine = self.machine.file()?;
         let settings = self.guests.settings(
@@ -229,6 +300,14 @@ impl Run {
             )),
         }
     }
+}
+
+/// What errors call it.
+const STANDARD_OUTPUT: &str = "standard output";
+
+/// What follows a trace on standard output stands apart from it.
+fn set_apart(to: &Path) -> Result<(), Error> {
+    if to == Path::new(STANDARD_OUTPUT) { program::print("\n") } else { Ok(()) }
 }
 
 /// How a command ended, and what it wrote.

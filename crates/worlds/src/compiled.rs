@@ -2,6 +2,8 @@
 //! that has it within. Constants follow as `NAME=VALUE`. What a program sets
 //! before it loads its object is not known: constants have the values of the object.
 
+pub mod traced;
+
 use super::experiment::Candidate;
 use super::vm::bare_scheduler::{self, BareScheduler};
 use super::vm::elf;

@@ -4,6 +4,7 @@ use super::{
     Baseline, Candidate, Capabilities, Defaults, Determinism, Measure, Observed, Program, Replay,
     Run, Session, Trial, World, rows_of,
 };
+use crate::compiled::traced::{BpfTrace, Traced};
 use crate::compiled::{self, Compiled};
 use crate::experiment::{
     Candidate as Scheduler, Subject, check_candidate, not_simulated, parse_policy, simulate,
@@ -28,9 +29,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The simulator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Simulator {
     begin: Instant,
+    trace: Option<Arc<BpfTrace>>,
 }
 
 /// The default size of an ensemble.
@@ -50,7 +52,32 @@ pub const OPEN_BASELINE: &str = "initial:rr";
 impl Simulator {
     /// It needs nothing.
     pub fn new() -> Simulator {
-        Simulator { begin: Instant::now() }
+        Simulator { begin: Instant::now(), trace: None }
+    }
+
+    /// It with the first run of a compiled scheduler written down.
+    #[must_use]
+    pub fn tracing(self, trace: Arc<BpfTrace>) -> Simulator {
+        Simulator { trace: Some(trace), ..self }
+    }
+
+    /// Refuses a trace of a candidate that is not compiled, or of what that does not have.
+    fn expect_traceable(&self, trial: &Trial<'_>) -> Result<(), Error> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        let compiled = match &trial.candidate {
+            Candidate::Bpf(name) if compiled::is_one(name) => Compiled::find(name)?,
+            other => {
+                return Err(Error::Usage(format!(
+                    "--trace-bpf shows what a compiled scheduler does, and {other} is none: give \
+                     --policy scx:FILE.bpf.o"
+                )));
+            }
+        };
+        let name = trial.program.name();
+        let names = trial.program.subject(&name).map_or(Vec::new(), |subject| {
+            subject.workload.tasks.iter().map(|task| task.info.name.clone()).collect()
+        });
+        trace.filter().expect_for(&compiled, &names)
     }
 }
 
@@ -135,6 +162,7 @@ impl World for Simulator {
                 "{command}: a command runs on this machine only: add --on host"
             )));
         }
+        self.expect_traceable(trial)?;
         match &trial.candidate {
             Candidate::Policy(policy) => match trial.program {
                 Program::Open(workload) => workload
@@ -187,7 +215,10 @@ impl World for Simulator {
         let run = |(index, policy, job): (usize, Simulated<'_>, Job<'_>)| {
             let run = of_candidate(match policy {
                 Simulated::Policy(policy) => job.run_named(policy),
-                Simulated::Compiled(compiled) => job.run(&*compiled),
+                Simulated::Compiled(compiled) => match &self.trace {
+                    Some(trace) => job.run(&Traced { scheduler: &compiled, trace }),
+                    None => job.run(&*compiled),
+                },
             })?;
             progress::step(progress)?;
             Ok((index, run))

@@ -110,6 +110,14 @@ impl Btf {
         self.rows_of(&of).iter().map(|row| (self.text(row[0]), TypeId(row[1]))).collect()
     }
 
+    /// The type of a function's result; `void` if it has none.
+    pub fn result(&self, function: TypeId) -> TypeId {
+        let id = self.resolve(function);
+        let of = self.get(id);
+        let of = if of.kind == Kind::Function { self.get(TypeId(of.size_or_type)) } else { of };
+        if of.kind == Kind::Prototype { TypeId(of.size_or_type) } else { TypeId(0) }
+    }
+
     /// The bytes of a type.
     pub fn size(&self, id: TypeId) -> Option<u32> {
         self.size_within(id, DEEPEST)

@@ -1,16 +1,29 @@
 //! What a machine knows of what is outside of it, and what it calls there.
 
 use crate::fault::Fault;
+use crate::lines::Place;
 use crate::machine::Machine;
 use crate::memory::Address;
 use crate::names::helper_name;
 use crate::object::{Function, FunctionId, MapId, MapKind};
 use std::fmt;
 
+/// What a program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// A kernel function.
+    Function(FunctionId),
+    /// A helper.
+    Helper(u32),
+    /// A function of the object: where that begins.
+    Own(Place),
+}
+
 /// What the machine calls outside of itself.
 ///
 /// A call may run programs again (`machine.call`), for timers for example. The machine adds to a
-/// fault where it happened.
+/// fault where it happened. `step`, `calls`, `returns` and `stores` are for those who look on: where
+/// they are left out, the machine has no code for them.
 pub trait Outside {
     /// Calls a kernel function. `machine.object().functions()` has its name.
     fn function(
@@ -37,6 +50,30 @@ pub trait Outside {
     /// Takes a line that the program prints. By default it is dropped.
     fn print(&mut self, machine: &mut Machine, text: &str) {
         let _ = (machine, text);
+    }
+
+    /// Is told of each instruction before it runs.
+    #[inline(always)]
+    fn step(&mut self, machine: &Machine, at: Place) {
+        let _ = (machine, at);
+    }
+
+    /// Is told of each call before it is done.
+    #[inline(always)]
+    fn calls(&mut self, machine: &Machine, called: Called, arguments: [u64; 5]) {
+        let _ = (machine, called, arguments);
+    }
+
+    /// Is told of the result of the last call that is open, unless it is a fault.
+    #[inline(always)]
+    fn returns(&mut self, machine: &Machine, value: u64) {
+        let _ = (machine, value);
+    }
+
+    /// Is told of what an instruction has written: where, and how many bytes.
+    #[inline(always)]
+    fn stores(&mut self, machine: &Machine, address: Address, size: usize) {
+        let _ = (machine, address, size);
     }
 }
 

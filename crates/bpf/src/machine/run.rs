@@ -2,7 +2,8 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::instruction::{COMPARE, Code, EXCHANGE, Instruction};
-use crate::machine::outside::Outside;
+use crate::lines::Place;
+use crate::machine::outside::{Called, Outside};
 use crate::machine::{FRAME, Machine};
 use crate::memory::Address;
 use crate::object::FunctionId;
@@ -63,6 +64,7 @@ impl Machine {
                 return Err(self.exhausted(at));
             }
             left -= 1;
+            outside.step(self, Place(at));
             let target = usize::from(target & 15);
             let a = registers[target];
             let b = registers[usize::from(source & 15)].wrapping_add(immediate as u64);
@@ -99,6 +101,7 @@ impl Machine {
                         self.left = left;
                         return Err(self.failed(at, address, size_of::<$kind>(), "writes"));
                     }
+                    outside.stores(self, Address(address), size_of::<$kind>());
                 }};
             }
             match code {
@@ -211,6 +214,7 @@ impl Machine {
                         self.left = left;
                         return Err(self.failed(at, address, size, "changes"));
                     };
+                    outside.stores(self, Address(address), if is_wide { 8 } else { 4 });
                     if extra == COMPARE {
                         registers[0] = before;
                     } else if extra & 1 != 0 {
@@ -230,12 +234,18 @@ impl Machine {
                     self.saved.push(Saved { at: at + 1, registers: kept });
                     registers[10] = Address::of(frame).plus(FRAME as u64).0;
                     at = immediate as usize;
+                    outside.calls(self, Called::Own(Place(at)), first_five(registers));
                     continue;
                 }
                 Code::Function | Code::Helper => {
                     self.left = left;
-                    let arguments = [1, 2, 3, 4, 5].map(|register: usize| registers[register]);
+                    let arguments = first_five(registers);
                     let number = immediate as u32;
+                    let called = match code {
+                        Code::Helper => Called::Helper(number),
+                        _ => Called::Function(FunctionId(number)),
+                    };
+                    outside.calls(self, called, arguments);
                     let result = if code == Code::Helper {
                         self.helper(outside, number, arguments)
                     } else {
@@ -245,6 +255,7 @@ impl Machine {
                         Ok(value) => registers[0] = value,
                         Err(fault) => return Err(self.locate(fault, at)),
                     }
+                    outside.returns(self, registers[0]);
                     left = self.left;
                 }
                 Code::Exit => {
@@ -256,6 +267,7 @@ impl Machine {
                         registers[6..11].copy_from_slice(&saved.registers);
                         self.depth -= 1;
                         at = saved.at;
+                        outside.returns(self, registers[0]);
                         continue;
                     }
                 }
@@ -324,6 +336,12 @@ impl Machine {
         let why = why.unwrap_or("jumps into the middle of an instruction");
         self.locate(Fault::of(FaultKind::Missing, why), at)
     }
+}
+
+/// The arguments of a call.
+#[inline(always)]
+fn first_five(registers: &[u64; 16]) -> [u64; 5] {
+    [1, 2, 3, 4, 5].map(|register: usize| registers[register])
 }
 
 /// What memory holds after an atomic instruction. One of 32 bits keeps the lower half.

@@ -67,6 +67,9 @@ extern void scx_bpf_error_bstr(char *fmt, u64 *data, u32 size) __ksym;
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *cpus, u64 flags) __ksym;
 
 static long (*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,
+					 u64 flags) = (void *)2;
+static long (*const bpf_trace_printk)(const char *fmt, u32 fmt_size, ...) = (void *)6;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_timer_init)(void *timer, void *map, u64 flags) = (void *)169;

@@ -8,16 +8,22 @@ const volatile u64 slice_ns = SCX_SLICE_DFL;
  * a task is inserted twice, a CPU is named that does not exist, the scheduler gives up. */
 const volatile bool forgets = 0, reads_null = 0, spins = 0, no_queue = 0, twice = 0, no_cpu = 0,
 		    gives_up = 0;
+/* Tasks of negative nice are forgotten; after so many wakeups a task that wakes waits in a queue that
+ * nobody looks at. */
+const volatile bool loses_important = 0;
+const volatile u32 strays_after = 0;
 /* A timer rings every millisecond; after so many rings the scheduler gives up. */
 const volatile u32 rings = 0;
 /* A task that wakes preempts the one that runs on its CPU. */
 const volatile bool preempts = 0;
 
 #define QUEUE 7
+#define OTHER_QUEUE 8
 
 static u64 now_at;
 static u64 count;
 static u32 rung;
+static u32 wakeups;
 
 struct timer {
 	u64 opaque[2];
@@ -56,6 +62,8 @@ s32 trial_init(u64 *context)
 		bpf_timer_set_callback(&value->timer, ring);
 		bpf_timer_start(&value->timer, 1000000, 0);
 	}
+	if (strays_after)
+		scx_bpf_create_dsq(OTHER_QUEUE, -1);
 	return scx_bpf_create_dsq(QUEUE, -1);
 }
 
@@ -83,6 +91,12 @@ void trial_enqueue(u64 *context)
 	count++;
 	if (forgets && count > 3)
 		return;
+	if (loses_important && p->scx.weight > 100)
+		return;
+	if (strays_after && flags & 1 && ++wakeups > strays_after) {
+		scx_bpf_dsq_insert(p, OTHER_QUEUE, slice_ns, flags);
+		return;
+	}
 	if (reads_null) {
 		volatile u64 *null = (void *)(count - count + 8);
 		*null = 1;

@@ -137,7 +137,19 @@ impl Table {
 impl Table {
     /// The key of the value in a region.
     pub fn key_of(&self, region: u32) -> Option<&[u8]> {
-        let mut entries = self.entries.iter().flatten();
-        entries.find(|entry| entry.values.contains(&region)).map(|entry| &*entry.key)
+        self.key_and_place_of(region).map(|(key, _)| key)
+    }
+
+    /// The same, and which of the key's values it is.
+    pub fn key_and_place_of(&self, region: u32) -> Option<(&[u8], usize)> {
+        self.all().find_map(|(key, values)| {
+            let place = values.iter().position(|&value| value == region)?;
+            Some((key, place))
+        })
+    }
+
+    /// All keys and their values, in their order.
+    pub fn all(&self) -> impl Iterator<Item = (&[u8], &[u32])> {
+        self.entries.iter().flatten().map(|entry| (&*entry.key, &*entry.values))
     }
 }
