@@ -24,7 +24,7 @@ pub struct Part {
 }
 
 impl Btf {
-    /// The smallest part of a type that lies at `offset`. Bit-fields are not told apart.
+    /// The smallest part of a type that lies at `offset`. Bit-fields are one part.
     pub fn part_at(&self, kind: TypeId, offset: u32) -> Part {
         let mut part = Part { way: String::new(), kind, first: 0 };
         for _ in 0..DEEPEST {

@@ -52,25 +52,25 @@ pub trait Outside {
         let _ = (machine, text);
     }
 
-    /// Is told of each instruction before it runs.
+    /// Called before each instruction.
     #[inline(always)]
     fn step(&mut self, machine: &Machine, at: Place) {
         let _ = (machine, at);
     }
 
-    /// Is told of each call before it is done.
+    /// Called before each call of a program.
     #[inline(always)]
     fn calls(&mut self, machine: &Machine, called: Called, arguments: [u64; 5]) {
         let _ = (machine, called, arguments);
     }
 
-    /// Is told of the result of the last call that is open, unless it is a fault.
+    /// Called with the result of the last call that is open, unless it is a fault.
     #[inline(always)]
     fn returns(&mut self, machine: &Machine, value: u64) {
         let _ = (machine, value);
     }
 
-    /// Is told of what an instruction has written: where, and how many bytes.
+    /// Called after an instruction has written: where, and how many bytes.
     #[inline(always)]
     fn stores(&mut self, machine: &Machine, address: Address, size: usize) {
         let _ = (machine, address, size);

@@ -90,7 +90,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 
 /// Those of a function, if its name is known here.
 ///
-/// Versions of a function are told apart by what follows `___`.
+/// Versions of a function differ in what follows `___`.
 pub fn of_function(name: &str) -> Option<&'static str> {
     let name = name.split_once("___").map_or(name, |(plain, _)| plain);
     let mut rows = FUNCTIONS.iter();
