@@ -16,8 +16,11 @@ fn check(object: &Path, constants: &str, more: &[&str]) -> Output {
         .expect("it starts")
 }
 
+/// What a reduced case must have.
+type Has = fn(&toml::Table) -> bool;
+
 /// A bug, what is said of it, the most tasks of the reduced case, and what these must have.
-const BUGS: [(&str, &str, usize, fn(&toml::Table) -> bool); 4] = [
+const BUGS: [(&str, &str, usize, Has); 4] = [
     ("loses_important=true", "", 1, |case| tasks(case).iter().all(|task| nice(task) < 0)),
     ("strays_after=5", "runnable task stall", 3, |case| phases(case, "sleep") >= 3),
     ("twice=true", "already direct-dispatched", 1, |_| true),
