@@ -1,4 +1,4 @@
-//! Those who look on are told of each line, call, result and write of a program, and change nothing.
+//! Those who look on see each line, call, result and write of a program, and change nothing.
 
 mod common;
 
@@ -30,7 +30,7 @@ SEC("struct_ops/f") long f(unsigned long *arguments) {
 }
 "#;
 
-/// Writes down what it is told.
+/// Writes down what it sees.
 struct Witness {
     world: World,
     listing: Listing,

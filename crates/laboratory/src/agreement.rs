@@ -103,8 +103,7 @@ impl Bursts {
 impl Agreement<'_> {
     /// Boots, simulates and compares.
     /// # Errors
-    /// If something is missing, or a guest or a simulation fails. If something is missing, or a
-    /// guest or a simulation fails.
+    /// If something is missing, or a guest or a simulation fails.
     pub fn run(mut self) -> Result<Answer, Error> {
         let directory = self.output.as_deref().map(ResultsDirectory::begin).transpose()?;
         let (seed, check) = (self.seed, self.check);

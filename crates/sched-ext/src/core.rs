@@ -425,8 +425,8 @@ impl Core {
     ) -> Answer<InKernel> {
         let Task { address, waits, .. } = self.tasks[task.index()];
         let vtime = memory::get(machine, address, self.layout.vtime)?;
-        let slice = self.slice(machine, task)?;
-        let own = InKernel { slice, vtime, flags: kernel.flags };
+        let flags = memory::get(machine, address, self.layout.process_flags)?;
+        let own = InKernel { slice: self.slice(machine, task)?, vtime, flags };
         memory::set(machine, address, self.layout.process_flags, kernel.flags)?;
         self.set_slice(machine, task, kernel.slice)?;
         memory::set(machine, address, self.layout.vtime, kernel.vtime)?;

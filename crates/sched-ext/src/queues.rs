@@ -92,9 +92,11 @@ impl Queue {
 
     /// The task at `place` has another virtual time; returns its place. In order of arrival it stays.
     pub fn rank_again(&mut self, place: Place, time: u64) -> Place {
+        if !self.is_ranked {
+            return place;
+        }
         let Some(of) = self.tasks.remove(&place) else { return place };
         let moved = Place { rank: self.rank(time), ..place };
-        let moved = if self.is_ranked { moved } else { place };
         self.tasks.insert(moved, of);
         moved
     }

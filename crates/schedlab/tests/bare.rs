@@ -29,6 +29,14 @@ fn tools() -> Option<String> {
     clang
 }
 
+/// Whether the loader, a compiler and real kernels are there; says what is missing.
+fn is_possible() -> bool {
+    tools().is_some()
+        && worlds::vm::Qemu::find()
+            .inspect_err(|missing| eprintln!("skipped: real kernels: {missing}"))
+            .is_ok()
+}
+
 fn object(clang: &str, place: &Path, name: &str, text: &str) -> PathBuf {
     let (source, object) = (place.join(format!("{name}.c")), place.join(format!("{name}.bpf.o")));
     fs::write(&source, text).expect("a file");
@@ -104,9 +112,7 @@ struct sched_ext_ops fifo_ops = {
 /// ejects has no number and the kernel's words, beside the numbers of the others.
 #[test]
 fn a_source_and_an_object_schedule_and_one_that_fails_leaves_the_others_their_numbers() {
-    let Some(_) = tools() else { return };
-    if let Err(missing) = worlds::vm::Qemu::find() {
-        eprintln!("skipped: real kernels: {missing}");
+    if !is_possible() {
         return;
     }
     let place = tempfile::tempdir().expect("a folder");
@@ -175,9 +181,7 @@ struct sched_ext_ops fair_ops = {
 /// charges more in the simulator, whose tasks have other names, is found by its virtual times.
 #[test]
 fn slices_and_virtual_times_are_the_kernels() {
-    let Some(_) = tools() else { return };
-    if let Err(missing) = worlds::vm::Qemu::find() {
-        eprintln!("skipped: real kernels: {missing}");
+    if !is_possible() {
         return;
     }
     let place = tempfile::tempdir().expect("a folder");

@@ -22,9 +22,8 @@ use worlds::experiment::all_policies;
 /// Each seed draws a machine with one to five CPUs and up to nine tasks of all classes. They run,
 /// sleep, yield, lock, fork, join, read, write, and wait for devices and timers. No task may be
 /// lost or run in two places, CPU time is conserved, and affinity and the promises of the policy
-/// hold. A compiled scheduler must not be
-/// ejected; it gets no real-time tasks. The first workload that a policy fails is reduced to a small case and printed with the
-/// commands that repeat it.
+/// hold. A compiled scheduler must not be ejected; it gets no real-time tasks. The first workload
+/// that a policy fails is reduced to a small case and printed with the commands that repeat it.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -126,14 +125,14 @@ impl Check {
             return Ok(all_policies().into_iter().map(Examined::Policy).collect());
         }
         let names = self.policy.iter().flat_map(|PolicyNames(names)| names);
-        let (compiled, others): (Vec<&PolicyName>, Vec<&PolicyName>) =
-            names.partition(|name| matches!(name, PolicyName::Bpf(name) if is_compiled(name)));
-        let others: Vec<PolicyName> = others.into_iter().cloned().collect();
+        let (mut compiled, mut others) = (BTreeSet::new(), Vec::new());
+        for name in names {
+            match name {
+                PolicyName::Bpf(name) if is_compiled(name) => _ = compiled.insert(name.as_str()),
+                other => others.push(other.clone()),
+            }
+        }
         let others = PolicyName::all_simulated(&others)?.into_iter().map(Examined::Policy);
-        let compiled: BTreeSet<&str> = compiled
-            .into_iter()
-            .filter_map(|name| if let PolicyName::Bpf(name) = name { Some(&**name) } else { None })
-            .collect();
         let compiled =
             compiled.into_iter().map(|name| Compiled::find(name).map(Examined::Compiled));
         others.map(Ok).chain(compiled).collect()

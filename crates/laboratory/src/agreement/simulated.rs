@@ -35,8 +35,7 @@ struct Simulation<'a> {
 /// --order`.
 ///
 /// # Errors
-/// If the guest's reports cannot be read, or the simulation fails. If the guest's reports cannot be
-/// read, or the simulation fails.
+/// If the guest's reports cannot be read, or the simulation fails.
 pub(super) fn beside(
     booted: &Booted<'_>,
     directory: Option<&ResultsDirectory>,

@@ -8,8 +8,8 @@ const volatile u64 slice_ns = SCX_SLICE_DFL;
  * a task is inserted twice, a CPU is named that does not exist, the scheduler gives up. */
 const volatile bool forgets = 0, reads_null = 0, spins = 0, no_queue = 0, twice = 0, no_cpu = 0,
 		    gives_up = 0;
-/* Tasks of negative nice are forgotten; after so many wakeups a task that wakes waits in a queue that
- * nobody looks at. */
+/* Tasks of negative nice are forgotten; after this many wakeups a task that wakes waits in a queue that
+ * no CPU looks at. */
 const volatile bool loses_important = 0;
 const volatile u32 strays_after = 0;
 /* A timer rings every millisecond; after so many rings the scheduler gives up. */
