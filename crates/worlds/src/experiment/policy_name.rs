@@ -45,8 +45,9 @@ pub fn not_simulated(name: &str) -> Option<String> {
              --on vm or --on host; eevdf and cfs are simulated"
         )),
         ("bpf" | "scx", _) => Some(format!(
-            "{name} is a scheduler of sched_ext, which this command does not simulate: `compare` and \
-             it, and `conform` checks it; `schedlab list policies` shows what is simulated"
+            "{name} is a scheduler of sched_ext, which this command does not simulate: `compare --on \
+             vm` measures it, and `conform` checks it; `schedlab list policies` shows what is \
+             simulated"
         )),
         _ => None,
     }
