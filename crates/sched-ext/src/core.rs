@@ -81,6 +81,8 @@ pub struct Cpu {
     /// Its `rq`, and its idle task.
     pub rq: u64,
     pub idle_task: u64,
+    /// The instructions of x86 that callbacks took there, since the engine charged it for them.
+    pub work: u64,
 }
 
 /// A decision of `dispatch`.
@@ -136,6 +138,8 @@ pub struct Core {
     pub again: Vec<TaskId>,
     /// What programs printed.
     pub texts: Vec<String>,
+    /// What the calls of the callback take that runs, in instructions of x86.
+    pub called: u64,
     /// Where tasks were inserted, if that is traced.
     pub moved: Option<Vec<(TaskId, QueueId)>>,
     /// The map of each timer, by its place in memory.
@@ -212,6 +216,7 @@ impl Core {
             cursors: BTreeMap::new(),
             again: Vec::new(),
             texts: Vec::new(),
+            called: 0,
             moved: None,
             timed: BTreeMap::new(),
             callbacks: BTreeMap::new(),

@@ -4,7 +4,7 @@ use super::constants::HZ;
 use super::core::{Answer, Timer};
 use super::kernel::{EBUSY, EINVAL, ENOENT, Kernel, errno};
 use super::memory;
-use bpf::{Address, Fault, FunctionId, Machine, Outside};
+use bpf::{Address, Called, Fault, FunctionId, Machine, Outside};
 use schedsim::Time;
 
 /// All of them.
@@ -12,6 +12,11 @@ pub const ALL: [u32; 19] =
     [5, 7, 8, 14, 15, 16, 35, 42, 55, 80, 118, 125, 158, 160, 169, 170, 171, 172, 208];
 
 impl Outside for Kernel<'_> {
+    #[inline]
+    fn calls(&mut self, machine: &Machine, called: Called, arguments: [u64; 5]) {
+        self.core.called += self.costs.of_call(machine, called, arguments[0]);
+    }
+
     fn function(
         &mut self,
         machine: &mut Machine,

@@ -1,6 +1,7 @@
 //! The kernel as a program finds it that calls it.
 
 use super::core::{Answer, Core};
+use super::cost::Costs;
 use bpf::Machine;
 use schedsim::policy::Context;
 
@@ -10,6 +11,8 @@ pub struct Kernel<'a> {
     pub cx: &'a mut Context,
     /// The functions, by their numbers in the object.
     pub functions: &'a [Option<Function>],
+    /// What these take.
+    pub costs: &'a Costs,
 }
 
 /// A function of the kernel.

@@ -7,7 +7,8 @@
 //!
 //! What differs from a kernel:
 //!
-//! - A program takes no time.
+//! - A program takes no time, unless the machine charges for its instructions (`Machine::queue_cost`).
+//!   Then the CPU on which callbacks ran pays for them at its next dispatch.
 //! - A wakeup is never a synchronous one (`SCX_WAKE_SYNC`), and a kick never waits
 //!   (`SCX_KICK_WAIT`).
 //! - Ticks are 4 ms apart, as with `CONFIG_HZ=250`.
@@ -17,6 +18,7 @@
 
 mod constants;
 mod core;
+mod cost;
 mod functions;
 mod helpers;
 mod idle;

@@ -4,6 +4,7 @@ use super::constants::{
     ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_FLAGS, OPS_KEEP_BUILTIN_IDLE,
 };
 use super::core::Traits;
+use super::cost::Costs;
 use super::functions;
 use super::helpers;
 use super::kernel::Function;
@@ -135,6 +136,8 @@ pub struct Loaded {
     operations: Arc<[Option<ProgramId>]>,
     /// The kernel's functions, by their numbers in the object.
     functions: Arc<[Option<Function>]>,
+    /// What these take.
+    costs: Arc<Costs>,
     /// Constants of the object, as bytes by name.
     constants: Arc<[(String, Vec<u8>)]>,
     flags: u64,
@@ -192,6 +195,7 @@ impl Loaded {
         let operations: Vec<_> = OPS.iter().map(|(_, name)| program(name)).collect();
         let functions: Vec<_> =
             object.functions().iter().map(|function| functions::named(&function.name)).collect();
+        let costs = Costs::of(object.functions().iter().map(|function| &*function.name));
         let (timeout, batch) = (number("timeout_ms"), number("dispatch_max_batch"));
         let flags = number("flags");
         let most = |name: &str, value: u64, most: u64| match value <= most {
@@ -212,6 +216,7 @@ impl Loaded {
         let mut loaded = Loaded {
             operations: operations.into(),
             functions: functions.into(),
+            costs: Arc::new(costs),
             constants: Arc::new([]),
             flags,
             timeout: if timeout == 0 { TIMEOUT } else { Nanos(timeout * 1_000_000) },
@@ -329,6 +334,11 @@ impl Loaded {
     /// All of them, by number.
     pub fn functions(&self) -> &Arc<[Option<Function>]> {
         &self.functions
+    }
+
+    /// What the kernel's functions take.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     /// `ops.flags`.

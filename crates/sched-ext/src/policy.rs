@@ -310,6 +310,10 @@ impl Policy for Compiled {
         (address != 0).then(|| self.tried(|own| own.core.correct(&mut own.machine, task, kernel)))
     }
 
+    fn take_work(&mut self, cpu: CpuId) -> u64 {
+        self.core.cpus.get_mut(cpu.index()).map_or(0, |of| std::mem::take(&mut of.work))
+    }
+
     fn init_task(&mut self, cx: &mut Context, task: TaskId) {
         let cpu = cx.task(task).cpu;
         self.enter(cx, cpu);
@@ -441,6 +445,8 @@ impl Policy for Compiled {
         let next = found.flatten();
         self.core.cpus[cpu.index()].slept = None;
         if next.is_none() {
+            // An idle CPU works while it idles.
+            self.core.cpus[cpu.index()].work = 0;
             self.tried(|own| own.core.runs(&mut own.machine, cpu, None, cx.now()));
             if self.core.tracks_idle {
                 self.core.idle.update(cpu, true);

@@ -19,7 +19,7 @@ use schedsim::policy::{
 };
 use schedsim::seat::{self, Breach, Rule};
 use schedsim::trace::Trace;
-use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
+use schedsim::{CpuId, Machine, Nanos, QueueCost, TaskId, Time};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -153,7 +153,7 @@ impl fmt::Display for Caller {
 }
 
 impl Candidate for Caller {
-    fn structure(&self) -> Option<&str> {
+    fn cost(&self, _mips: f64) -> Option<QueueCost> {
         None
     }
 

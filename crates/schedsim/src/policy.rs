@@ -136,6 +136,13 @@ pub trait Policy {
         0
     }
 
+    /// The instructions that its callbacks took on `cpu` since this was asked last, for
+    /// [`Machine::queue_cost`](crate::Machine::queue_cost). Only a policy that runs compiled code
+    /// counts them.
+    fn take_work(&mut self, _cpu: CpuId) -> u64 {
+        0
+    }
+
     /// Where the last `dispatch` on `cpu` found its task, for
     /// [`Machine::lock_hold`](crate::Machine::lock_hold).
     fn scan(&self, cpu: CpuId) -> Scan {

@@ -401,6 +401,11 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         }
     }
 
+    /// The instructions of the policy on `cpu` that are to be charged.
+    pub fn take_work(&mut self, cpu: CpuId) -> u64 {
+        self.policy.take_work(cpu)
+    }
+
     /// Where the last dispatch on `cpu` found its task.
     pub fn scan(&mut self, cpu: CpuId) -> Scan {
         let scan = self.policy.scan(cpu);

@@ -92,6 +92,9 @@ impl<P: Policy> Policy for Broken<P> {
     fn queue_length(&self, cpu: CpuId) -> u32 {
         self.policy.queue_length(cpu)
     }
+    fn take_work(&mut self, cpu: CpuId) -> u64 {
+        self.policy.take_work(cpu)
+    }
     fn scan(&self, cpu: CpuId) -> Scan {
         self.policy.scan(cpu)
     }

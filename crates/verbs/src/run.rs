@@ -67,7 +67,7 @@ pub struct Run {
     /// The words may be in any order. Callbacks are those of sched_ext_ops, and `timer`; all by
     /// default. `task=` takes names and pids, `cpu=` CPUs, as in cpu=0,2-3. How much is shown:
     /// `callbacks`, `calls`, `writes` (the default) or `lines`. `maps` shows maps after each
-    /// callback. With -o DIR all goes to DIR/schedulers/trace-bpf.txt.
+    /// callback, `costs` its instructions. With -o DIR all goes to DIR/schedulers/trace-bpf.txt.
     #[arg(long, value_name = "FILTER")]
     trace_bpf: Option<BpfFilter>,
     /// Write every event to this file, for `schedlab diff`

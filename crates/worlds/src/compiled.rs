@@ -10,10 +10,10 @@ use super::vm::elf;
 use super::vm::foreign::{self, PREFIX};
 use program::Error;
 use sched_ext::{Loaded, Unfit};
-use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{AnyPolicy, Promises};
 use schedsim::trace::Trace;
+use schedsim::{Machine, QueueCost};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -109,8 +109,8 @@ impl fmt::Display for Compiled {
 }
 
 impl Candidate for Compiled {
-    fn structure(&self) -> Option<&str> {
-        None
+    fn cost(&self, mips: f64) -> Option<QueueCost> {
+        Some(QueueCost::of_instructions(mips))
     }
 
     fn promises(&self, _cpus: u16) -> Promises {

@@ -14,7 +14,7 @@ use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::{PolicySpec, Promises};
 use schedsim::seat::Rule;
 use schedsim::trace::{CHUNK, Event, Observer, Trace};
-use schedsim::{Machine, Time};
+use schedsim::{Machine, QueueCost, Time};
 use std::cell::RefCell;
 use std::fmt;
 use std::time::Instant;
@@ -79,9 +79,9 @@ impl fmt::Display for Examinee {
 }
 
 impl Candidate for Attempt<'_> {
-    fn structure(&self) -> Option<&str> {
+    fn cost(&self, mips: f64) -> Option<QueueCost> {
         match self.examinee {
-            Examinee::Named(policy) => policy.structure(),
+            Examinee::Named(policy) => policy.cost(mips),
             _ => None,
         }
     }

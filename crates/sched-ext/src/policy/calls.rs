@@ -1,6 +1,7 @@
 //! Calls of the scheduler's programs, each traced if that is wanted.
 
 use super::Compiled;
+use crate::cost;
 use crate::kernel::Kernel;
 use crate::loaded::Op;
 use crate::trace::{Arguments, Callback};
@@ -13,9 +14,11 @@ impl Compiled {
         let Some(program) = self.loaded.program(op).filter(|_| self.core.exit.is_none()) else {
             return 0;
         };
-        let mut kernel = Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
+        let (functions, costs) = (self.loaded.functions(), self.loaded.costs());
+        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs };
         self.machine.cpu = kernel.core.this.0.into();
         let machine = &mut self.machine;
+        let before = machine.executed();
         let answer = match &mut self.tracer {
             None => machine.run(&mut kernel, program, arguments),
             Some(tracer) => {
@@ -23,6 +26,7 @@ impl Compiled {
                 tracer.run(machine, kernel, Callback::Op(op), program, arguments)
             }
         };
+        self.account_for_work(before);
         match answer {
             Ok(answer) => answer,
             Err(fault) => {
@@ -42,9 +46,11 @@ impl Compiled {
 
     /// Calls the function of a timer. A fault ends the scheduler.
     pub(super) fn ring(&mut self, cx: &mut Context, callback: u64, arguments: [u64; 5]) {
-        let mut kernel = Kernel { core: &mut self.core, cx, functions: self.loaded.functions() };
+        let (functions, costs) = (self.loaded.functions(), self.loaded.costs());
+        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs };
         let machine = &mut self.machine;
         machine.cpu = kernel.core.this.0.into();
+        let before = machine.executed();
         let called = match (&mut self.tracer, machine.program_at(callback)) {
             (Some(tracer), Some(program)) => {
                 let with = Arguments::Timer { callback, arguments };
@@ -52,9 +58,18 @@ impl Compiled {
             }
             _ => machine.call(&mut kernel, callback, arguments),
         };
+        self.account_for_work(before);
         if let Err(fault) = called {
             self.core.error(format!("a timer: {fault}"));
         }
+    }
+
+    /// A callback is over: its work is its CPU's. `before` are the instructions of BPF that had been
+    /// executed before it.
+    fn account_for_work(&mut self, before: u64) {
+        let executed = self.machine.executed() - before;
+        let called = std::mem::take(&mut self.core.called);
+        self.core.cpus[self.core.this.index()].work += cost::of_callback(executed, called);
     }
 
     /// Traces why the scheduler is at its end, if it is.

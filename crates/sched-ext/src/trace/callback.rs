@@ -4,6 +4,7 @@ use super::filter::{Callback, Depth};
 use super::words::{Words, error, own_queue};
 use super::{Arguments, CHUNK, MOST_HELD, Tracer, arguments};
 use crate::core::Answer;
+use crate::cost;
 use crate::kernel::Kernel;
 use bpf::{
     Address, Btf, Called, Fault, Found, FunctionId, Holder, Kind, Machine, MapId, Outside, Part,
@@ -64,6 +65,8 @@ pub struct Within<'a, 'k> {
     /// The text until that is known, and the lines for which there was no room.
     held: String,
     left_out: usize,
+    /// The instructions of BPF that had been executed before.
+    before: u64,
 }
 
 impl<'a, 'k> Within<'a, 'k> {
@@ -85,11 +88,13 @@ impl<'a, 'k> Within<'a, 'k> {
             is_wanted,
             held: String::new(),
             left_out: 0,
+            before: 0,
         }
     }
 
     /// It is called.
     pub fn begin(&mut self, machine: &Machine, program: ProgramId, with: Arguments<'_>) {
+        self.before = machine.executed();
         let values = with.values();
         values.iter().for_each(|&value| self.mention(machine, value));
         let (names, of, gives) = match self.callback {
@@ -119,6 +124,13 @@ impl<'a, 'k> Within<'a, 'k> {
         match answer {
             Ok(value) => self.close(machine, *value),
             Err(_) => self.say_pending(),
+        }
+        if self.tracer.filter.costs {
+            let executed = machine.executed() - self.before;
+            let called = self.kernel.core.called;
+            let all = cost::of_callback(executed, called);
+            let what = format!("about {all} instructions: {executed} of BPF, calls {called}");
+            self.say(1, &what);
         }
         if let Some(named) = self.tracer.filter.clone().maps.as_ref() {
             self.show_maps(machine, named);
@@ -396,6 +408,7 @@ impl Outside for Within<'_, '_> {
     }
 
     fn calls(&mut self, machine: &Machine, called: Called, arguments: [u64; 5]) {
+        self.kernel.calls(machine, called, arguments);
         let object = machine.object();
         let (name, names, gives) = match called {
             Called::Function(function) => {

@@ -68,6 +68,8 @@ pub struct Filter {
     pub depth: Depth,
     /// Whether the maps are shown after it that it has used, and which maps and variables besides.
     pub maps: Option<Vec<String>>,
+    /// Whether its instructions are shown after it.
+    pub costs: bool,
 }
 
 impl Default for Filter {
@@ -80,6 +82,7 @@ impl Default for Filter {
             to: Time::NEVER,
             depth: Depth::default(),
             maps: None,
+            costs: false,
         }
     }
 }

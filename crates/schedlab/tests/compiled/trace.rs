@@ -151,6 +151,37 @@ fn each_line_is_what_the_scheduler_does() {
     assert!(trace.ends_with("  var last_vtime = 40\n"), "{trace}");
 }
 
+/// With `--mips` the CPU pays at each dispatch for the callbacks since the last one, as they are shown.
+/// Here it pays for all before the last dispatch that finds a task, and never idles before.
+#[test]
+fn a_machine_that_charges_pays_for_what_is_shown() {
+    let Some(bench) = Bench::new() else { return };
+    let makespan = |more: &[&str]| -> u64 {
+        let output = bench.run(&[&["--format", "json"], more].concat());
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("json");
+        let rows = document["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["metric"] == "makespan_ns").expect("a makespan");
+        row["value"].as_f64().expect("a number") as u64
+    };
+    // A million million instructions per second are free.
+    let free = makespan(&[]);
+    assert_eq!(makespan(&["--mips", "1000000000"]), free);
+    for (mips, ns) in [("1000", 1), ("100", 10)] {
+        let (trace, _) = bench.told("costs calls", &["--mips", mips]);
+        let last = trace.rfind("-> SCX_DSQ_LOCAL_ON|0").expect("a dispatch");
+        let end = trace[last..].find("\n[").map_or(trace.len(), |end| last + end);
+        let number = |line: &str| -> Option<u64> {
+            line.trim().strip_prefix("about ")?.split_once(" instructions: ")?.0.parse().ok()
+        };
+        let instructions: Vec<u64> = trace[..end].lines().filter_map(number).collect();
+        let callbacks = trace[..end].lines().filter(|line| line.starts_with('[')).count();
+        assert_eq!(instructions.len(), callbacks, "{trace}");
+        assert!(instructions.iter().all(|&number| (100..1000).contains(&number)), "{trace}");
+        let all: u64 = instructions.iter().sum();
+        assert_eq!(makespan(&["--mips", mips]) - free, ns * all, "{trace}");
+    }
+}
+
 /// Lines of source stand before what they do, with the number that they have in the file. Without
 /// them and their indentation the trace is the one without `lines`.
 #[test]

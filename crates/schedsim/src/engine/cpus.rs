@@ -499,12 +499,14 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         spent
     }
 
-    /// Charges for the insert and the pop that chose `next`. Returns when `next` starts to run.
+    /// Charges for the insert and the pop that chose `next`, or for the policy's instructions.
+    /// Returns when `next` starts to run.
     #[cold]
     fn queue(&mut self, cpu: CpuId, next: TaskId, from: Time) -> Time {
         let waiting = self.seat.policy().queue_length(cpu);
-        let cost =
-            self.machine().queue_cost.as_ref().map_or(Nanos::ZERO, |cost| cost.of(waiting + 1));
+        let work = self.seat.take_work(cpu);
+        let cost = self.machine().queue_cost.as_ref();
+        let cost = cost.map_or(Nanos::ZERO, |cost| cost.of(waiting + 1) + cost.of_work(work));
         self.spend(cpu, next, OverheadKind::Queue, cost, from)
     }
 

@@ -2,7 +2,10 @@
 
 use crate::Nanos;
 
-/// The cost of one scheduling operation, an insert and the pop that answers it, as a function of
+/// What a policy takes of the CPU that dispatches: the cost of its ready queue, or of its instructions
+/// where it counts those itself.
+///
+/// One operation of a ready queue is an insert and the pop that answers it. Its cost is a function of
 /// the number of tasks in the queue.
 ///
 /// A table of measured points. Between points, costs are interpolated along the logarithm of the
@@ -12,6 +15,8 @@ use crate::Nanos;
 pub struct QueueCost {
     /// `(log2 of tasks, ns)`, in order.
     points: Vec<(f64, f64)>,
+    /// What an instruction of a policy takes that counts its own, in ns.
+    instruction: f64,
 }
 
 impl QueueCost {
@@ -23,7 +28,19 @@ impl QueueCost {
             usable.map(|(tasks, ns)| (libm::log2(f64::from(tasks)), ns)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points.dedup_by_key(|point| point.0);
-        QueueCost { points }
+        QueueCost { points, instruction: 0.0 }
+    }
+
+    /// The cost of a policy that counts its instructions itself
+    /// ([`Policy::take_work`](crate::policy::Policy::take_work)), on a CPU that executes this many
+    /// million of them per second.
+    pub fn of_instructions(mips: f64) -> QueueCost {
+        QueueCost { points: Vec::new(), instruction: 1000.0 / mips }
+    }
+
+    /// The cost of these instructions.
+    pub fn of_work(&self, instructions: u64) -> Nanos {
+        Nanos(libm::round(instructions as f64 * self.instruction) as u64)
     }
 
     /// The cost of an operation on a queue of `tasks`, including the inserted one.
@@ -59,6 +76,9 @@ mod tests {
         assert_eq!([0, 1, 10, 100, 1000].map(at), [100, 100, 100, 200, 300]);
         assert_eq!(at(32), 151); // log10 32 = 1.505
         assert_eq!(QueueCost::new([(5, 30.0)]).of(5000), Nanos(30));
+        let counted = QueueCost::of_instructions(2000.0);
+        assert_eq!((counted.of(5), counted.of_work(1001)), (Nanos::ZERO, Nanos(501)));
+        assert_eq!(cost.of_work(1001), Nanos::ZERO);
         assert_eq!(QueueCost::default().of(5), Nanos::ZERO);
     }
 }

@@ -78,6 +78,10 @@ impl Policy for AnyPolicy {
         self.0.queue_length(cpu)
     }
 
+    fn take_work(&mut self, cpu: CpuId) -> u64 {
+        self.0.take_work(cpu)
+    }
+
     fn scan(&self, cpu: CpuId) -> Scan {
         self.0.scan(cpu)
     }

@@ -223,6 +223,11 @@ impl<L: Link> Policy for Remote<L> {
         length.unwrap_or(0)
     }
 
+    /// No policy of another process counts its instructions.
+    fn take_work(&mut self, _cpu: CpuId) -> u64 {
+        0
+    }
+
     fn scan(&self, cpu: CpuId) -> Scan {
         let scan = self.ask_alone(Call::Scan(cpu), |reader| {
             Some(Scan { queue: CpuId(reader.number()?), entries: reader.number()? })

@@ -7,10 +7,10 @@ use crate::experiment::Candidate;
 use formats::selection::{CpuSet, Window};
 use program::{Error, no_such};
 use sched_ext::trace::{Callback, Depth, Filter, Sink, Task, Tracer};
-use schedsim::Machine;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::policy::Promises;
 use schedsim::trace::Trace;
+use schedsim::{Machine, QueueCost};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
@@ -27,6 +27,8 @@ const DEPTHS: [(&str, Depth); 4] = [
 ];
 /// The words with a value.
 const KEYS: [&str; 4] = ["task", "cpu", "at", "maps"];
+/// Instructions as well.
+const COSTS: &str = "costs";
 /// All callbacks.
 const ALL: &str = "all";
 /// Where a user reads on.
@@ -47,6 +49,7 @@ impl FromStr for BpfFilter {
             let Some((key, value)) = word.split_once('=') else {
                 match DEPTHS.iter().find(|(name, _)| *name == word) {
                     Some(&(_, of)) => depth = depth.max(Some(of)),
+                    None if word == COSTS => filter.costs = true,
                     None if word == "maps" => filter.maps = filter.maps.or(Some(Vec::new())),
                     None => filter.callbacks.extend(callbacks(&word)?),
                 }
@@ -86,7 +89,8 @@ fn callbacks(word: &str) -> Result<Vec<Callback>, String> {
         .map(|name| {
             known(name).ok_or_else(|| {
                 let all = Callback::all().map(|callback| callback.name().to_string());
-                let others = DEPTHS.iter().map(|(name, _)| (*name).to_string());
+                let others =
+                    DEPTHS.iter().map(|(name, _)| *name).chain([COSTS]).map(str::to_string);
                 let keys = KEYS.iter().map(|key| format!("{key}="));
                 let all: Vec<String> = all.chain(others).chain(keys).collect();
                 no_such("callback or word", name, &all, SEE)
@@ -233,8 +237,8 @@ impl fmt::Display for Traced<'_> {
 }
 
 impl Candidate for Traced<'_> {
-    fn structure(&self) -> Option<&str> {
-        self.scheduler.structure()
+    fn cost(&self, mips: f64) -> Option<QueueCost> {
+        self.scheduler.cost(mips)
     }
 
     fn promises(&self, cpus: u16) -> Promises {
@@ -283,7 +287,8 @@ mod tests {
         let all = of("").expect("all");
         assert_eq!(all, Filter::default());
         assert_eq!(of("all").expect("all"), all);
-        let one = of("lines at=2ms..3ms task=redis,\"nice 0\",7 enqueue,dispatch cpu=0,2-3 maps");
+        let one =
+            of("lines at=2ms..3ms task=redis,\"nice 0\",7 enqueue,dispatch cpu=0,2-3 maps costs");
         let other = of(" timer cpu=1 ").expect("a filter");
         assert_eq!(other.callbacks, [Callback::Timer]);
         let named = |name: &str| Task::Named(name.to_string());
@@ -297,6 +302,7 @@ mod tests {
                 to: Time(3_000_000),
                 depth: Depth::Lines,
                 maps: Some(Vec::new()),
+                costs: true,
             }
         );
         assert_eq!(of("calls lines callbacks").expect("a filter").depth, Depth::Lines);

@@ -1,19 +1,21 @@
 //! The policy of an experiment: one by name, or one of the caller.
 
 use super::panics::run_or_breach;
-use schedsim::Machine;
+use super::queue_costs::cost_of;
 use schedsim::engine::{self, Options, Outcome, Source};
 use schedsim::metrics::OpenSystem;
 use schedsim::policy::{AnyPolicy, PolicySpec, Promises};
 use schedsim::trace::Trace;
 use schedsim::workload::Model;
+use schedsim::{Machine, QueueCost};
 use std::fmt::Display;
 
 /// A policy that can be run from its beginning any number of times. It is displayed as results name
 /// it.
 pub trait Candidate: Display {
-    /// The ready queue whose operations can be charged; `None` if the cost atlas does not have it.
-    fn structure(&self) -> Option<&str>;
+    /// What its decisions cost on CPUs that execute this many million instructions per second;
+    /// `None` if that is not known.
+    fn cost(&self, mips: f64) -> Option<QueueCost>;
 
     /// What it guarantees on this many CPUs.
     fn promises(&self, cpus: u16) -> Promises;
@@ -54,8 +56,8 @@ pub trait Candidate: Display {
 }
 
 impl Candidate for PolicySpec {
-    fn structure(&self) -> Option<&str> {
-        PolicySpec::structure(self)
+    fn cost(&self, mips: f64) -> Option<QueueCost> {
+        self.structure().map(|structure| cost_of(structure, mips))
     }
 
     fn promises(&self, cpus: u16) -> Promises {

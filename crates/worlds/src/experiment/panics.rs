@@ -174,6 +174,10 @@ impl Policy for Watched {
         if self.has_panicked { 0 } else { self.policy.queue_length(cpu) }
     }
 
+    fn take_work(&mut self, cpu: CpuId) -> u64 {
+        if self.has_panicked { 0 } else { self.policy.take_work(cpu) }
+    }
+
     fn scan(&self, cpu: CpuId) -> Scan {
         self.policy.scan(cpu)
     }

@@ -1,8 +1,7 @@
-//! Charges operations on ready queues: takes their costs from the committed record of the cost
-//! atlas, on CPUs of a given speed.
+//! What operations on ready queues cost: from the committed record of the cost atlas.
 
 use results::{Metric, Results, Row};
-use schedsim::{Machine, QueueCost};
+use schedsim::QueueCost;
 use std::sync::LazyLock;
 
 /// The record, which `schedlab queue` made.
@@ -12,14 +11,9 @@ pub const RECORD: &str = include_str!("../../data/queue-atlas.json");
 static ROWS: LazyLock<Vec<Row>> =
     LazyLock::new(|| Results::from_json(RECORD).map_or(Vec::new(), |record| record.rows));
 
-/// `machine` with a cost for each insert and pop of the ready queue `structure`, at this speed in
-/// million instructions per second.
-pub fn charge_queues(machine: &Machine, structure: &str, mips: f64) -> Machine {
-    Machine { queue_cost: Some(cost_of(structure, mips)), ..machine.clone() }
-}
-
-/// The costs of `structure`; none if the record does not have it.
-fn cost_of(structure: &str, mips: f64) -> QueueCost {
+/// The cost of each insert and pop of the ready queue `structure`; nothing if the record does not have
+/// it. The CPUs execute `mips` million instructions per second.
+pub fn cost_of(structure: &str, mips: f64) -> QueueCost {
     let rows = ROWS
         .iter()
         .filter(|row| row.metric == Metric::instructions_per_op && row.candidate == structure);

@@ -1,6 +1,5 @@
 //! Runs a workload once in the simulator, observed.
 
-use super::queue_costs::charge_queues;
 use super::{Candidate, Subject};
 use program::Error;
 use schedsim::checks::{Checks, Violation};
@@ -36,8 +35,8 @@ pub fn simulate(
     check: bool,
     observer: Option<&mut dyn Observer>,
 ) -> Result<Run, Error> {
-    let charged = subject.mips.map(|mips| match policy.structure() {
-        Some(structure) => Ok(charge_queues(machine, structure, mips)),
+    let charged = subject.mips.map(|mips| match policy.cost(mips) {
+        Some(cost) => Ok(Machine { queue_cost: Some(cost), ..machine.clone() }),
         None => Err(Error::Usage(format!(
             "there are no measured costs for the ready queues of {policy}: leave --mips out"
         ))),
