@@ -11,7 +11,8 @@ pub fn start() -> String {
     let name = name();
     format!(
         "{name}: a laboratory for CPU schedulers\n\n\
-         Three commands to begin with; each takes seconds and needs no file:\n  \
+         Four commands to begin with; each needs no file:\n  \
+         {name} tour                                         a first session, step by step\n  \
          {name} compare hackbench:1 --policy eevdf,take:rr   which policy is better for a workload\n  \
          {name} queue --tasks 10,100 --count steps           what ready queues examine\n  \
          {name} list workloads                               what else is built in\n\
@@ -27,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Examine a scheduler", &["conform", "judge", "bisect", "scheduler", "check"]),
     ("Choose a ready queue", &["queue"]),
     ("Research", &["sweep", "reproduce", "verify", "predict", "image"]),
-    ("Begin something of your own", &["new", "list"]),
+    ("Begin", &["tour", "new", "list"]),
     ("This machine and this program", &["doctor", "completions", "man-pages", "help"]),
 ];
 

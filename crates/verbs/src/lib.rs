@@ -27,6 +27,7 @@ pub mod report;
 pub mod run;
 pub mod scheduler;
 pub mod sweep;
+pub mod tour;
 pub mod verify;
 
 pub use compare::Coverage;
@@ -168,8 +169,9 @@ struct MachineArguments {
     /// its costs is taken from it
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// Charge each insert and pop of a ready queue the instructions counted by the cost atlas, on
-    /// CPUs with this many million instructions per second [default: they cost nothing]
+    /// Charge a policy's instructions, on CPUs with this many million per second: each insert and
+    /// pop of its ready queue as the cost atlas counts them, or each callback of a compiled
+    /// scheduler by a model [default: they cost nothing]
     #[arg(long, value_name = "NUMBER", value_parser = parse_mips)]
     mips: Option<f64>,
 }
