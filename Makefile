@@ -32,6 +32,7 @@ docs: ## measure the quick figures of the documents again, and fill all of them 
 	tools/docs
 
 book: ## build the documents as a site, target/book/html, with mdBook
+	cargo build --release --locked -p schedlab
 	tools/book
 
 clean:

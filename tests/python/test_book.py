@@ -68,6 +68,34 @@ def test_mdbook_gets_all_chapters_and_links_that_work(root, checkout):
     assert "(docs/a.md#two-words), [code](https://example.org/repo/blob/main/code/a.rs), [folder](https://example.org/repo/tree/main/code)" in (made / "src/README.md").read_text()
 
 
+def test_each_command_is_a_chapter_with_its_help(root, checkout, program):
+    mdbook = checkout / "mdbook"
+    mdbook.write_text("#!/bin/sh\n")
+    mdbook.chmod(0o755)
+    (checkout / "docs/commands.md").write_text("# Commands\n")
+    change(checkout / "docs/SUMMARY.md", "- [Draft]", "- [Commands](commands.md)\n- [Draft]")
+    settings = {"MDBOOK": str(mdbook), "CARGO_TARGET_DIR": str(checkout / "target")}
+    code, said = book(root, checkout, SCHEDLAB=str(checkout / "none"), **settings)
+    assert code == 77 and "cargo build --release -p schedlab" in said, said
+    assert book(root, checkout, SCHEDLAB=str(program), **settings)[0] == 0
+    made = checkout / "target/book/src"
+    said = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    # Names stand in a column of their own.
+    names = {line.split()[0] for line in said.split("\nOptions:")[0].splitlines() if line.startswith("  ") and line[2] != " "} - {"help"}
+    pages = {page.stem for page in (made / "commands").iterdir()}
+    assert len(names) > 15 and names == {name for name in pages if name in names} and {"check-verdicts", "new-policy"} <= pages
+    summary = (made / "SUMMARY.md").read_text()
+    for name in pages:
+        words = name.split("-") if name in ("check-verdicts", "new-policy") else [name]
+        text = (made / f"commands/{name}.md").read_text()
+        assert f"(commands/{name}.md)" in summary
+        if len(words) == 2 or name in names:
+            help = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout
+            assert text == f"# schedlab {' '.join(words)}\n\n```text\n{help.rstrip()}\n```\n"
+    assert "- [Commands](docs/commands.md)\n  - [record](commands/record.md)\n" in summary
+    assert "  - [check](commands/check.md)\n    - [check coverage](commands/check-coverage.md)\n" in summary
+
+
 def test_without_mdbook_and_cargo_it_says_what_to_install(root, checkout):
     code, said = book(root, checkout, PATH=str(checkout / "empty"), MDBOOK="", CARGO_TARGET_DIR=str(checkout / "target"))
     assert code == 77 and "cargo install --locked mdbook@" in said, said
