@@ -105,14 +105,14 @@ fn short_help_is_short_and_help_is_complete() {
 }
 
 #[test]
-fn the_program_alone_shows_three_commands_that_work() {
+fn the_program_alone_shows_four_commands_that_work() {
     let start = stdout(&[]);
     assert_eq!(start, stdout(&["-h"]));
     assert!(start.lines().count() <= 11, "{start}");
     let folder = tempfile::tempdir().expect("a folder");
     let commands: Vec<&str> =
         start.lines().filter_map(|line| line.strip_prefix("  schedlab ")).collect();
-    assert_eq!(commands.len(), 3, "{start}");
+    assert_eq!(commands.len(), 4, "{start}");
     for command in commands {
         let words = command.split("   ").next().expect("a command").split_whitespace();
         let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
