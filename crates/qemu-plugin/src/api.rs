@@ -2,7 +2,7 @@
 //! not.
 //!
 //! Source: include/qemu/qemu-plugin.h of QEMU 7.2 (version 1 of the interface), of 10.0 (versions 3
-//! and 4) and of 11.1 (version 7); only what is used is declared.
+//! and 4) and of 11.1 (version 7). Only what is used is declared.
 
 #[cfg(not(feature = "api-7"))]
 #[path = "api/registration_1.rs"]

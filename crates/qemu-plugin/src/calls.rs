@@ -1,9 +1,9 @@
-//! Calls of functions in a window: how many instructions each takes, from its first to its return,
-//! with all that it calls and all interrupts that come meanwhile.
+//! Calls of functions in a window: how many instructions each takes, from its first to its return.
+//! This includes all that it calls and all interrupts that come meanwhile.
 //!
 //! `calls=` names the functions by their addresses, with colons between them. They are the
-//! trampolines by which a kernel calls a scheduler in BPF: short, without a jump but to what they
-//! call, and left by one return.
+//! trampolines by which a kernel calls a scheduler in BPF. They are short, without a jump but to
+//! what they call, and left by one return.
 
 use crate::api::{Counter, Counters, Instruction, Registers};
 use crate::with_counts;

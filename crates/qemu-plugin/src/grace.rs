@@ -1,9 +1,10 @@
 //! Nothing but the guest's own time ends a CPU's span.
 //!
-//! QEMU frees some of its memory when every thread has let go of it (RCU). A thread of its own waits
-//! for that, and when it has waited for long, or much is to be freed, it has the CPU that runs leave
-//! its loop (`rr_force_rcu` in accel/tcg/tcg-accel-ops-rr.c). That is at a moment of this machine's
-//! time. The next CPU then runs, and from there on a guest of several CPUs is another one.
+//! QEMU frees some of its memory when every thread has let go of it (RCU). A thread of its own
+//! waits for that. When it has waited for long, or much is to be freed, it has the CPU that runs
+//! leave its loop (`rr_force_rcu` in accel/tcg/tcg-accel-ops-rr.c). That is at a moment of this
+//! machine's time. The next CPU then runs, and from there on a guest of several CPUs is another
+//! one.
 //!
 //! So the request is taken back: memory is freed when the span ends by itself, at the guest's next
 //! timer at the latest. Before it, boots of 16 CPUs never agreed, and one in about 40 of 4 did not.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-/// Makes the thread that runs the guest, which calls this, as nice as this program was started: a
+/// Makes the thread that runs the guest, which calls this, as nice as this program was started. A
 /// main loop of real-time priority passes on neither that nor how nice it was.
 pub fn be_nice() {
     const PROCESS: c_int = 0;

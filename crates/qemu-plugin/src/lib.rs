@@ -1,10 +1,10 @@
-//! Keeps a guest's clock exact where it idles, and counts its instructions by their addresses if it
-//! is asked to, without changing how many there are.
+//! Keeps a guest's clock exact where it idles. It counts the guest's instructions by their
+//! addresses if it is asked to, without changing how many there are.
 //!
-//! To count, QEMU adds one to a counter of its instruction's address each time it runs; two
-//! no-operations with a number in them (`BEGIN` and `END`) open and close a window, and when the
-//! guest is switched off the counts of each window are written to the file that `out=` names: lines
-//! of the window's number from 0, an address in hexadecimal, and a count. With `calls=` it counts
+//! To count, QEMU adds one to a counter of its instruction's address each time it runs. Two
+//! no-operations with a number in them (`BEGIN` and `END`) open and close a window. When the guest
+//! is switched off, the counts of each window are written to the file that `out=` names. Each line
+//! has the window's number from 0, an address in hexadecimal, and a count. With `calls=` it counts
 //! calls of functions, too: see `calls.rs`. With `probe=on` it says that it fits, and is not
 //! installed.
 //!

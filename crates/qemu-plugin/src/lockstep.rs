@@ -2,25 +2,26 @@
 //! instructions ahead of another.
 //!
 //! QEMU runs all CPUs in one thread, one after another, and by itself in long and unequal spans.
-//! From the instruction `LOCKSTEP` on this ends a span as soon as the CPU has run `interleave=`
-//! instructions more than the CPU that has run fewest. Where a span ends early, as a timer is due,
-//! the CPU keeps what it has not used. A CPU that idles must continue as well, or its share of the
-//! clock would go to the others. The kernel's `hlt` and `pause` are skipped, and its loops around
-//! them run. So virtual time passes alike for all: with N of them each runs an instruction in N
-//! times the nanoseconds of one.
+//! From the instruction `LOCKSTEP` on, this ends spans. A span ends as soon as the CPU has run
+//! `interleave=` instructions more than the CPU that has run fewest. Where a span ends early, as a
+//! timer is due, the CPU keeps what it has not used. A CPU that idles must continue as well, or its
+//! share of the clock would go to the others. The kernel's `hlt` and `pause` are skipped, and its
+//! loops around them run. So virtual time passes alike for all: with N of them each runs an
+//! instruction in N times the nanoseconds of one.
 //!
 //! A span ends as QEMU itself ends one, by its function `cpu_exit`. (The interface could only set
 //! the time for that, which wakes the main loop: 14 us a span.) Which CPU runs is read from QEMU's
-//! variable `current_cpu`, as what the interface hands over as its number is, with one thread, the
-//! number of the CPU that translated the block.
+//! variable `current_cpu`. The reason: what the interface hands over as its number is, with one
+//! thread, the number of the CPU that translated the block.
 //!
 //! A `pause` in user space ends a span, too: its address is not known for certain, as blocks are
 //! shared between programs. The CPU lags behind while others run a block at least in each span.
-//! When the machine is switched off, the file that `lockstep=` names gets three numbers: how many
-//! CPUs took part, how many instructions at most were between two of them, and, in hexadecimal, a
-//! hash of all spans but the last few: when the machine is off depends on QEMU's main loop.
+//! When the machine is switched off, the file that `lockstep=` names gets three numbers. These are
+//! how many CPUs took part, how many instructions at most were between two of them, and a hash in
+//! hexadecimal. The hash is of all spans but the last few: when the machine is off depends on
+//! QEMU's main loop.
 //!
-//! A span that QEMU ended may have woken up its main loop, which kicks all CPUs where it handles a
+//! A span that QEMU ended may have woken up its main loop. This kicks all CPUs where it handles a
 //! timer, and so ends a span at a moment of this machine's time. The next span waits for it to be
 //! asleep again (docs/adr/0020).
 

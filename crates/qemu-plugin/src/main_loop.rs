@@ -2,10 +2,10 @@
 //!
 //! When all CPUs are halted, the main loop adds to the clock what is missing until the next timer
 //! (`icount_start_warp_timer` in QEMU's accel/tcg). A CPU is marked as halted before the
-//! instructions that it ran last are counted (`do_hlt`, then `icount_process_data`): a main loop
-//! that looks in between, as it was woken by something earlier and comes late, finds a clock that
-//! is behind, and adds these instructions a second time. So a CPU may only halt while the main loop
-//! is asleep. Until it learns that the CPU idles, after the instructions were counted, nothing
+//! instructions that it ran last are counted (`do_hlt`, then `icount_process_data`). A main loop
+//! may look in between, as it was woken by something earlier and comes late. It then finds a clock
+//! that is behind, and adds these instructions a second time. So a CPU may only halt while the main
+//! loop is asleep. Until it learns that the CPU idles, after the instructions were counted, nothing
 //! wakes it up.
 
 use std::fs::File;

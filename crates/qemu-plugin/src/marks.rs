@@ -1,9 +1,9 @@
 //! Marks: what any image says by no-operations, with how many instructions had run.
 //!
-//! `docs/marks.md` is the contract with images. A mark is a no-operation of nine bytes; what it
+//! `docs/marks.md` is the contract with images. A mark is a no-operation of nine bytes. What it
 //! says is in registers: a number in `rdi`, and a time in `edx:eax`, as `rdtsc` leaves it. When the
-//! machine is switched off, the file that `marks=` names gets a line for each: `begin`, `end` or
-//! `event`, the number, the instructions that ran before it, and the time. It has one CPU.
+//! machine is switched off, the file that `marks=` names gets a line for each mark. It has `begin`,
+//! `end` or `event`, the number, the instructions that ran before it, and the time. It has one CPU.
 
 use crate::api::{Counter, Counters, Instruction, Registers, Value};
 use crate::{BEGIN, END};
