@@ -57,8 +57,8 @@ pub fn run(host: &Host, report: &dyn Fn(&Event)) -> Result<(), String> {
     Ok(())
 }
 
-/// What a command writes to one of its outputs: a file without a name, which is not read while the
-/// command runs, and which takes no more than [`MOST`].
+/// What a command writes to one of its outputs: a file without a name. It is not read while the
+/// command runs, and takes no more than [`MOST`].
 struct Kept(File);
 
 /// The most bytes of an output.

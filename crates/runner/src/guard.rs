@@ -1,9 +1,9 @@
 //! Restores the machine after a run: a process that outlives the program, however that one ends.
 //!
 //! It reads lines from its standard input, which the program holds open: `session PID`, `ended PID`
-//! and `restore PATH VALUE`, separated by tabs. It answers each with `ok`. When the input ends,
-//! because the program closed it, panicked or was killed, the guard kills the processes of each
-//! session and writes each value back, the last one first.
+//! and `restore PATH VALUE`, separated by tabs. It answers each with `ok`. The input ends when the
+//! program closes it, panics or is killed. The guard then kills the processes of each session and
+//! writes each value back, the last one first.
 
 use crate::attributes;
 use std::io::{BufRead, Write};

@@ -2,7 +2,7 @@
 //!
 //! Reports leave through QEMU's debug console, a port that takes one byte at a time and is never
 //! busy. It needs no driver and no interrupt, and the kernel writes nothing to it. The watchdog (an
-//! iBase IB700, two ports) is QEMU's as well and runs on the guest's clock, so it also ends a
+//! iBase IB700, two ports) is QEMU's as well and runs on the guest's clock. So it also ends a
 //! kernel that hangs with interrupts off.
 
 use schedlab_runner::event::Event;

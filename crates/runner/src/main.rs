@@ -2,7 +2,7 @@
 //!
 //! As the init of a guest kernel it reads the session from `/session.json`, reports to QEMU and
 //! switches the machine off. On a running machine its argument is the session's file, or `-` for
-//! standard input, and it reports on standard output; with `--guard` it is the guard of such a
+//! standard input, and it reports on standard output. With `--guard` it is the guard of such a
 //! machine.
 
 mod any_program;
@@ -232,7 +232,7 @@ fn in_a_process(
 ///
 /// On a real machine this thread gives up the watchdog's priority first. To take the status, the
 /// kernel clears /proc of the dead process. If this thread preempts another task in the middle of
-/// that, it tries again for ever: seen for 340 s with Linux 6.18, all on one CPU.
+/// that, it tries again for ever. This was seen for 340 s with Linux 6.18, all on one CPU.
 fn bury(child: i32, is_in_time: bool, is_host: bool) -> i32 {
     let mut status = 0;
     // SAFETY: the kernel writes `status` and nothing else; the group is the child's.

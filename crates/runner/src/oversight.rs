@@ -1,5 +1,5 @@
-//! The overseer of a job: does the job's steps at their times, above all tasks that the guest's
-//! scheduler schedules, and reports what the kernel says of that scheduler.
+//! The overseer of a job. It does the job's steps at their times, above all tasks that the guest's
+//! scheduler schedules. It reports what the kernel says of that scheduler.
 
 use crate::service::Service;
 use crate::stage::Stage;
@@ -138,7 +138,7 @@ fn execs(count: u32) -> Result<(), String> {
     }
 }
 
-/// Starts this program with [`NOTHING`], so many times; returns how often that failed.
+/// Starts this program with [`NOTHING`] `count` times. Returns how often that failed.
 fn start_programs(count: u32) -> u32 {
     let mut failed = 0;
     let arguments = [c"schedlab-runner".as_ptr(), c"--nothing".as_ptr(), std::ptr::null()];

@@ -31,7 +31,7 @@ pub fn set_up() -> Result<(), String> {
     guest::mount_with(c"tmpfs", DIRECTORY, &format!("size={ROOM}"))
 }
 
-/// Checks that no scheduler is in charge of this machine.
+/// Checks that no scheduler of sched_ext is active on this machine.
 pub fn expect_none() -> Result<(), String> {
     let SchedExt { state, ops } = now();
     match state.as_str() {

@@ -1,5 +1,5 @@
-//! Programs that run beside the jobs, such as a scheduler in user space: one of ours, which says that
-//! it is ready, or any of sched_ext, of which the kernel says so.
+//! Programs that run beside the jobs, such as a scheduler in user space. It is one of ours, which
+//! says that it is ready, or any of sched_ext, of which the kernel says so.
 //!
 //! Their output is kept in a file and reported at the end, so they disturb no measurement and never
 //! wait for a reader.
@@ -23,8 +23,8 @@ pub struct Service {
 /// How often to check whether it is ready or has ended, and the time limit for that.
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long any scheduler may take to be loaded: the kernel looks at each path through its programs,
-/// which takes a large one (scx_lavd) half a minute of an emulated CPU.
+/// How long any scheduler may take to be loaded. The kernel looks at each path through its
+/// programs, which takes a large one (scx_lavd) half a minute of an emulated CPU.
 const TO_LOAD: Duration = Duration::from_secs(120);
 /// How much of what it wrote is reported: the end.
 const REPORTED: usize = 64 << 10;

@@ -64,8 +64,8 @@ pub enum Heir {
     HighestPriority,
 }
 
-/// A mutual exclusion lock. The state is 0 free, 1 taken, 2 waited for; or the ticket that is
-/// served; or the holder's thread id, as the kernel requires it.
+/// A mutual exclusion lock. The state is 0 free, 1 taken, 2 waited for. Or it is the ticket that is
+/// served, or the holder's thread id, as the kernel requires it.
 #[repr(C)]
 pub struct Mutex {
     state: AtomicU32,

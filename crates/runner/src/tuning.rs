@@ -35,8 +35,8 @@ impl Tuning {
     }
 }
 
-/// Whether `text`, read from the kernel, says that a setting has `value`: the same words, the same
-/// number, or the one of several words that is in brackets.
+/// Whether `text`, read from the kernel, says that a setting has `value`. That is the same words,
+/// the same number, or the one of several words that is in brackets.
 pub fn says(text: &str, value: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let number = |text: &str| text.trim().parse::<i128>().ok();
