@@ -2,8 +2,8 @@
 //! one process.
 //!
 //! The parent sends the cells to `schedlab queue-cells` on standard input. For each cell the child
-//! warms the structure up without counting, counts one run of the measured loop, and lets callgrind
-//! write the totals to a file with the cell's number.
+//! warms the structure up without counting. It counts one run of the measured loop, and lets
+//! callgrind write the totals to a file with the cell's number.
 
 use super::requests;
 use super::rig::Cell;

@@ -41,7 +41,7 @@ impl<Q: ReadyQueue> Subject for Queue<Q> {
     }
 }
 
-/// The same subject behind calls that are not inlined, as in a scheduler that is a function: the
+/// The same subject behind calls that are not inlined, as in a scheduler that is a function. The
 /// instructions do not depend on the call site.
 pub struct Called<S>(pub S);
 

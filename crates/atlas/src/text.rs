@@ -30,7 +30,7 @@ pub fn render(rows: &[Row]) -> String {
 }
 
 /// The tables of `rows`. Those of [`Plan`](super::measure::Plan)'s steps, instructions, times and
-/// threads one after the other are those of all rows, so that each can be shown when it is measured.
+/// threads one after the other are those of all rows. So each can be shown when it is measured.
 pub fn tables(all: &[Row]) -> String {
     let mut out = String::new();
     for (index, (metrics, heading)) in TABLES.into_iter().enumerate() {

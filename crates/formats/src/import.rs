@@ -128,8 +128,8 @@ pub struct Measurement {
     pub of: Measured,
     /// The median of the samples.
     pub median: f64,
-    /// Of calls the quartiles, of ratios the smallest and the largest pair, of calibrations the ends
-    /// of the middle 90 %; `None` where the recording does not have them.
+    /// Of calls the quartiles. Of ratios the smallest and the largest pair. Of calibrations the
+    /// ends of the middle 90 %. `None` where the recording does not have them.
     pub range: Option<(f64, f64)>,
     /// The number of samples.
     pub samples: u64,

@@ -55,8 +55,8 @@ impl TomlFile {
     }
 
     /// What the file is, and who takes it, if by its keys it is not of the kind in whose place it
-    /// was given: a key of its own, at byte `at`, is unknown there. `message` is serde's, with the
-    /// keys of that kind.
+    /// was given. Then a key of its own, at byte `at`, is unknown there. `message` is serde's, with
+    /// the keys of that kind.
     fn other_kind(&self, at: usize, message: &str) -> Option<&'static str> {
         const KINDS: [(&str, &str); 5] = [
             ("task", "a workload; give it to `schedlab compare`"),

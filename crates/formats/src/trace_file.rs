@@ -1,13 +1,13 @@
 //! schedlab's own trace files: every event of a run, exactly, and the tasks.
 //!
-//! A file is a zstd stream: the line `schedlab trace 1`; a line of JSON (the [`Header`]); three
-//! little-endian words for each event ([`Event::to_words`]); and a last record of three words
-//! `u64::MAX, number of events, hash`. The last record shows that the file is complete.
+//! A file is a zstd stream: the line `schedlab trace 1`, then a line of JSON (the [`Header`]).
+//! Three little-endian words follow for each event ([`Event::to_words`]). The last record has three
+//! words, `u64::MAX, number of events, hash`. It shows that the file is complete.
 //!
 //! The same trace as a table of Parquet's is read, too: `TableWriter` writes it.
 //!
-//! A file may come from an untrusted source: an event may refer only to what its header names, and
-//! memory grows only with the bytes read.
+//! A file may come from an untrusted source. So an event may refer only to what its header names,
+//! and memory grows only with the bytes read.
 #![deny(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,5 +1,5 @@
 //! `cargo run -p schedlab-house` prints rooms, floors, circles and tokens of the product. Followed
-//! by `-- words`, it prints how long the sentences of each page are, and each phrase to avoid;
+//! by `-- words`, it prints how long the sentences of each page are, and each phrase to avoid.
 //! `-- words --lower` also lowers the budget of long sentences to what it finds.
 
 use house::{House, words};

@@ -163,8 +163,9 @@ impl Question<'_> {
     }
 
     /// Sorts the better opinion first: a gain of the complete run before gains of single programs,
-    /// then no costs before costs, then the more important gain, then the larger one. If the
-    /// complete run gains, losses of single programs are its price and do not affect this order.
+    /// then no costs before costs. Then the more important gain comes first, then the larger one.
+    /// If the complete run gains, losses of single programs are its price and do not affect this
+    /// order.
     fn order(&self, one: &Opinion<'_>, other: &Opinion<'_>) -> Ordering {
         let is_of_parts = |opinion: &Opinion<'_>| {
             self.focus.is_none() && opinion.gains.iter().all(|row| row.subject_kind.is_some())

@@ -1,8 +1,8 @@
 //! Finds where a number changes in a row of versions, with as few measurements as possible.
 //!
-//! As `git bisect`: the first version is good and the last is bad, the middle of what is left
-//! decides, and a version that cannot be measured is skipped for its nearest neighbour. A number
-//! that goes up and down has several changes, of which one is found.
+//! As `git bisect`: the first version is good and the last is bad, and the middle of what is left
+//! decides. A version that cannot be measured is skipped for its nearest neighbour. A number that
+//! goes up and down has several changes, of which one is found.
 
 use results::Better;
 

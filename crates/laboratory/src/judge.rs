@@ -1,9 +1,10 @@
 //! The judge: scores generated or tuned policies on a suite of workloads.
 //!
-//! A score is the weighted geometric mean, over the metrics and the training workloads of the
-//! suite, of how many times better a candidate is than the suite's baseline. Held-out workloads
-//! make a second score. A candidate is judged alone: nothing that it gets depends on the others, on
-//! their order, on the machine or on its speed. Whatever ends without numbers is a typed verdict.
+//! A score says how many times better a candidate is than the suite's baseline. It is the weighted
+//! geometric mean of that over the metrics and the training workloads of the suite. Held-out
+//! workloads make a second score. A candidate is judged alone: nothing that it gets depends on the
+//! others, on their order, on the machine or on its speed. Whatever ends without numbers is a typed
+//! verdict.
 
 mod rule;
 mod score;

@@ -288,7 +288,7 @@ fn runs(
     Ok(runs.chunks(members.len()).map(<[Run]>::to_vec).collect())
 }
 
-/// The same workload, whose tasks begin all at once in a guest, too: with real-time tasks in a run
+/// The same workload, whose tasks begin all at once in a guest, too. With real-time tasks in a run
 /// that is stopped after some time, the runner lets them go at a better priority than theirs. Else
 /// the first to go would run before the others may. This one is stopped late.
 pub fn all_at_once(workload: &ClosedWorkload) -> ClosedWorkload {

@@ -1,10 +1,10 @@
 //! The origin of numbers: one hash over all of their inputs.
 //!
-//! It covers the workload (the bytes of a recording, else the description), the machine, the
-//! candidate with its options, the baseline, the number of CPUs, the seed and other settings that
-//! affect numbers. It also covers the world with its own inputs (for a guest the hashes of kernel,
-//! emulator and runner, which are coordinates), and the build of the program. It does not cover the
-//! path of a file, the output directory or the time.
+//! It covers the workload: the bytes of a recording, else the description. It covers the machine,
+//! the candidate with its options, the baseline, the number of CPUs, the seed and other settings
+//! that affect numbers. It also covers the build of the program, and the world with its own inputs.
+//! For a guest these are the hashes of kernel, emulator and runner, which are coordinates. It does
+//! not cover the path of a file, the output directory or the time.
 
 use super::Settings;
 

@@ -18,7 +18,7 @@
 //! available (exit code 77), the message becomes the reason.
 //!
 //! Of an ensemble in guests that is [on record](ensembles), a quick run measures the first member
-//! again, which must give the same digits, and claims are judged by all members on record.
+//! again, which must give the same digits. Claims are judged by all members on record.
 
 pub mod ensembles;
 mod measured;
@@ -100,7 +100,7 @@ pub struct Binding {
     pub world: Option<World>,
     /// The number of CPUs, if there are several.
     pub cpus: Option<u16>,
-    /// The coordinate of the rows that is x; `workload` is the text after the colon of the
+    /// The coordinate of the rows that is x. `workload` is the text after the colon of the
     /// workload's name [default: the `{x}` of the command, by position if it is not a number].
     pub x: Option<String>,
     /// Values of other coordinates.
@@ -228,7 +228,7 @@ impl CommandData {
     }
 
     /// The rows of a simulated command at each x up to `most`, under these policies instead of its
-    /// own; nothing for a command in another world.
+    /// own. Nothing for a command in another world.
     ///
     /// # Errors
     /// If a run fails.

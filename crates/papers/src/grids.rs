@@ -116,8 +116,8 @@ impl Grids {
     /// Every x at which a series has a point, in order.
     ///
     /// # Errors
-    /// If it names a grid, a policy, an axis or a metric that does not exist, or leaves the value
-    /// of an axis open: a key, and a message.
+    /// If it names a grid, a policy, an axis or a metric that does not exist. If it leaves the
+    /// value of an axis open. The error is a key, and a message.
     pub fn axis(&self, binding: &Binding) -> Result<Vec<f64>, Fault> {
         let wrong = |key: &str, message: String| Err((format!(".{key}"), message));
         let grid = format!("the grid {}", binding.grid);

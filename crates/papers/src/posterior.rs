@@ -1,7 +1,7 @@
 //! Verdicts over all readings that a text leaves open, where the paper has `posterior.csv`.
 //!
 //! A simulation at chosen inputs is one reading of a text. Where a posterior over its open inputs
-//! was inferred, it judges: a check that holds under some readings and fails under others is
+//! was inferred, it judges. A check that holds under some readings and fails under others is
 //! *undetermined by the text*, whatever it does at the chosen inputs. The rows keep the number at
 //! these, and say beside it with what share of the posterior the check holds and fails.
 

@@ -1,10 +1,10 @@
 //! Shows of every check that it can come out otherwise than on record.
 //!
 //! `limits.toml` and `limits.csv` of a paper say between which values each series can physically
-//! lie: by definition, or because policies and structures that are as bad and as good as they come
-//! were measured. A counter-example gives each series of a check a [shape](shape::Shape) within its
-//! limits such that the check contradicts its verdict on record. `counter-examples.csv` keeps them.
-//! A check without a counter-example is vacuous: no measurement can contradict it.
+//! lie. They do so by definition, or because policies and structures that are as bad and as good as
+//! they come were measured. A counter-example gives each series of a check a [shape](shape::Shape)
+//! within its limits such that the check contradicts its verdict on record. `counter-examples.csv`
+//! keeps them. A check without a counter-example is vacuous: no measurement can contradict it.
 //!
 //! `UPDATE_TEETH=1 cargo test -p schedlab-papers --lib teeth` searches them again, and
 //! `UPDATE_LIMITS=1` measures the limits of simulated commands again.

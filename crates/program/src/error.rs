@@ -48,8 +48,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code: 1 internal error, 2 usage, 3 unusable input, 4 a check failed or a policy
-    /// broke its contract, 5 inconclusive, 6 not reproducible, 77 something needed is missing.
+    /// The exit code: 1 internal error, 2 usage, 3 unusable input. 4 a check failed or a policy
+    /// broke its contract. 5 inconclusive, 6 not reproducible, 77 something needed is missing.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Internal(_) | Error::Stopped => 1,

@@ -1,5 +1,5 @@
 //! The running program: its name and build, its errors and exit codes, the files that it writes,
-//! its temporary folders, its end by a signal, the progress of its work, and its terminal.
+//! its temporary folders. Also its end by a signal, the progress of its work, and its terminal.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! A FIFO list that is taken as one batch: one pass of the ruler or a multi-list.
 //!
 //! No node stores its list. The tail of an empty list is beyond every slab and equals the list's
-//! index modulo 64; the first task's `prev` is a copy of it, and the ruler makes the last task's
+//! index modulo 64. The first task's `prev` is a copy of it, and the ruler makes the last task's
 //! `next` another. So an insertion writes only the links that the order needs.
 
 use crate::nodes::Cursor;
@@ -67,8 +67,8 @@ impl<I: Id> Batch<I> {
         unsafe { &mut *lists.as_mut_ptr_range().end.offset(place) }
     }
 
-    /// Appends `task` to the list `index`, modulo `LISTS`; its `next` is not changed. If the list was
-    /// empty, calls `fill` with a number that equals `index` modulo `LISTS` (the old tail), so that
+    /// Appends `task` to the list `index`, modulo `LISTS`; its `next` is not changed. If the list
+    /// was empty, calls `fill` with a number that equals `index` modulo `LISTS` (the old tail). So
     /// no register has to hold `index` until then.
     #[inline(always)]
     pub(crate) fn push_back<const LISTS: usize, K: Key>(

@@ -1,7 +1,7 @@
 //! The catalogue of all structures by name.
 //!
-//! [`visit`] creates the queue of a given name and passes it, with its own type, to a [`Visitor`]:
-//! generic code for the caller, no dynamic dispatch in the operations.
+//! [`visit`] creates the queue of a given name and passes it, with its own type, to a [`Visitor`].
+//! That is generic code for the caller, and no dynamic dispatch in the operations.
 //!
 //! ```
 //! use readyq::catalog::{self, Visitor};

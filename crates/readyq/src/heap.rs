@@ -7,7 +7,7 @@
 //!
 //! Cost: O(log n) in every operation. Source: the textbook's heap (Cormen et al., chapter 6); the
 //! order is Porter 2021, structure (4). A heap is not stable, so ties are broken by a 24-bit
-//! arrival number: FIFO holds while fewer than 2^23 inserts lie between two tasks that wait at the
+//! arrival number. FIFO holds while fewer than 2^23 inserts lie between two tasks that wait at the
 //! same key.
 
 use crate::clock::Clock;

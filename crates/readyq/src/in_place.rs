@@ -3,7 +3,7 @@
 //!
 //! The order is exactly that of [`RoundRobin`](crate::RoundRobin) and [`Ruler`](crate::Ruler), at a
 //! third of the cost. Right inside a scheduler that owns its tasks and always reports blocking. The
-//! cost is in the interface: [`rotate`](RulerInPlace::rotate) replaces `insert` and `pop`, and a
+//! cost is in the interface. [`rotate`](RulerInPlace::rotate) replaces `insert` and `pop`. A
 //! running task that blocks, exits or migrates must be removed *before* it is inserted elsewhere. A
 //! change of level is a removal and an insertion.
 //!

@@ -73,8 +73,8 @@ pub use width::{Id, Key, Level, TaskId};
 /// killed, moved or re-prioritised while it waits: [`remove`](Self::remove) it by identity.
 ///
 /// # Contract
-/// A task is in at most one queue of a slab; its id is below `nodes.len()`; `remove` receives a
-/// task that waits in *this* queue; a level is within the structure's range. Every structure breaks
+/// A task is in at most one queue of a slab. Its id is below `nodes.len()`. `remove` receives a
+/// task that waits in *this* queue. A level is within the structure's range. Every structure breaks
 /// ties first-in first-out. A removed task counts as having had its slice, so that a task cannot
 /// gain service by leaving and returning.
 pub trait ReadyQueue<I: Id = TaskId, K: Key = u64> {

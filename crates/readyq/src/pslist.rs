@@ -3,7 +3,7 @@
 //!
 //! The list is not sorted. A task whose key is less than that of the list's middle task is inserted
 //! before the middle; any other goes to the tail. Right where O(1) matters more than exact rates.
-//! That is for equal tasks (it is then round robin), or for tasks that run until their virtual time
+//! That is for equal tasks: it is then round robin. Or for tasks that run until their virtual time
 //! passes that of the next one ([`PsList::with_stop_rule`]), which sorts while running. Bad for
 //! tasks of different weights that yield or are preempted early: a frequent task still waits behind
 //! half the list. So it gets at most about two slices per round, and the virtual times drift apart

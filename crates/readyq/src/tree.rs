@@ -5,7 +5,7 @@
 //! tables.
 //!
 //! Cost: insert and remove O(log n), at most three rotations; first O(1). Source: the textbook's
-//! tree (Cormen et al., chapter 13) with the cached leftmost node of Linux's `rb_root_cached`; the
+//! tree (Cormen et al., chapter 13) with the cached leftmost node of Linux's `rb_root_cached`. The
 //! short removal of the first task is ours.
 //!
 //! ```
@@ -369,8 +369,8 @@ impl<I: Id> Tree<I> {
         self.replace_child(nodes, above, grand, top);
     }
 
-    /// Repairs a tree in which every path through the left side of `hole` is one black task short,
-    /// when `hole` and everything above it are on the left edge of the tree.
+    /// Repairs a tree in which every path through the left side of `hole` is one black task short.
+    /// `hole` and everything above it must be on the left edge of the tree.
     #[inline(always)]
     fn repair_left_edge<K: Key>(&mut self, nodes: &mut Nodes<I, K>, mut hole: I) {
         while nodes.get(hole).is_some() {

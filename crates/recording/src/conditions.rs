@@ -1,4 +1,4 @@
-//! What a recording finds when it begins: what its tasks have open and where they may run, and
+//! What a recording finds when it begins: what its tasks have open and where they may run. Also
 //! what the kernel and the hardware are set to.
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Conditions {
 /// | `block` | blocking in a call, until the switch away, beyond the call's own work |
 /// | `wake-here`, `wake-away`, `wake-idle` | waking a task in a call: on the waker's CPU, on another that is busy, on another that is idle |
 /// | `preempt` | being preempted: from the end of a call that woke another task to the switch |
-/// | `idle-here-N`, `idle-away-N` | from a waking to the switch of an idle CPU, woken by an interrupt of its own or by another CPU; N is the class of its idle time, from 0 on: up to 0.5, 1, 3, 5, 10, 200 µs, longer |
+/// | `idle-here-N`, `idle-away-N` | from a waking to the switch of an idle CPU, woken by an interrupt of its own or by another CPU. N is the class of its idle time, from 0 on: up to 0.5, 1, 3, 5, 10, 200 µs, longer |
 /// | `stop-here`, `stop-away` | the same of a busy CPU that stops its task |
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

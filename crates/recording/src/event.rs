@@ -10,8 +10,8 @@
 //! | 16–39 | three words, by kind as in [`What`] |
 //!
 //! An *object* is a number that the recorder gives to a pipe, socket, futex, event counter, epoll
-//! set, timer or file when it first sees it ([`What::Object`]). Duplicated and passed descriptors
-//! have the same object; 0 is none.
+//! set, timer or file. It does so when it first sees it ([`What::Object`]). Duplicated and passed
+//! descriptors have the same object; 0 is none.
 
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,9 +42,9 @@ pub enum What {
     Wakeup { task: u32, target: u16, prio: u16 },
     /// `sched_wakeup_new`.
     WakeupNew { task: u32, target: u16, prio: u16 },
-    /// `sched_process_fork`. If the child is in another namespace of pids than the first, `namespace`
-    /// is that one's inode, and `number` the child's number in the parent's one; older recorders and
-    /// kernels leave both at 0.
+    /// `sched_process_fork`. The child may be in another namespace of pids than the first. Then
+    /// `namespace` is that one's inode, and `number` the child's number in the parent's one. Older
+    /// recorders and kernels leave both at 0.
     Fork { parent: u32, child: u32, child_tgid: u32, number: u32, namespace: u32 },
     /// `sched_process_exec`.
     Exec { task: u32, old: u32 },
@@ -56,13 +56,14 @@ pub enum What {
     Task { comm: [u8; 16], tgid: u32 },
     /// The object `id` is seen for the first time, or more is known of it. `peer` is the other end
     /// of a socket pair, of an internet socket its ports (`local << 16 | remote`), both with the
-    /// type as in [`socket`]; of a pipe its capacity in bytes, of an event counter what
-    /// [`eventfd`] says, of a simulated device the number of requests that it serves
-    /// at a time, of a file or a disk what [`storage`] says; 0 is unknown.
+    /// type as in [`socket`]. Of a pipe it is its capacity in bytes, of an event counter what
+    /// [`eventfd`] says. Of a simulated device it is the number of requests that it serves at a
+    /// time. Of a file or a disk it is what [`storage`] says. 0 is unknown.
     Object { id: u64, class: Class, inode: u64, peer: u64 },
-    /// A system call ends: its object, result, number, operation (of `futex` and `epoll_ctl`; of `wait4` as in
-    /// [`wait`]; of `clock_nanosleep` 1 if its time is absolute, of `epoll_wait` the most that it
-    /// returns, at most 1,023, of a simulated `write` to an event counter what it adds) and duration in nanoseconds (44 bits).
+    /// A system call ends: its object, result, number, operation and duration in nanoseconds (44
+    /// bits). The operation is that of `futex` and `epoll_ctl`; of `wait4` it is as in [`wait`]. Of
+    /// `clock_nanosleep` it is 1 if its time is absolute. Of `epoll_wait` it is the most that it
+    /// returns, at most 1,023. Of a simulated `write` to an event counter it is what it adds.
     Call { object: u64, result: i64, number: u16, op: u16, duration: u64 },
     /// What belongs to the call that begins: an entry of `poll` (`op` 0), of `epoll_ctl` (its
     /// operation, 1 to 3), or one of [`member`].
@@ -74,7 +75,7 @@ pub enum What {
     Setting { task: u32, which: u8, value: u64 },
 }
 
-/// Operations of `futex` calls from this number on are no system calls: they are calls of a library
+/// Operations of `futex` calls from this number on are no system calls. They are calls of a library
 /// of locks, which makes none unless it must wait. The object is a [`Class::Futex`].
 pub mod lock {
     /// Locks a mutex. The result is the address in the program to which the call returns, if it is
@@ -99,7 +100,8 @@ pub mod lock {
 }
 
 /// The `peer` of a file is the number of its file system's device, that of a disk its own with
-/// [`DISK`](storage::DISK): the kernel's `dev_t`, a major number and 20 bits of a minor one.
+/// [`DISK`](storage::DISK). The number is the kernel's `dev_t`: a major number and 20 bits of a
+/// minor one.
 pub mod storage {
     /// The object is a disk.
     pub const DISK: u64 = 1 << 32;

@@ -1,8 +1,9 @@
 //! The file that schedlab's recorder writes: what a scheduler did, and what its tasks waited for.
 //!
 //! A file is a header and chunks. The header is [`MAGIC`] and the version, a `u32`. A chunk is a
-//! kind (`u32`), the length of its content (`u32`), a checksum of kind, length and content (`u64`,
-//! the lower half of XXH3-128), and its content. All numbers are little-endian.
+//! kind (`u32`), the length of its content (`u32`), a checksum (`u64`), and its content. The
+//! checksum is the lower half of XXH3-128 of kind, length and content. All numbers are
+//! little-endian.
 //!
 //! | kind | content |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The cost atlas as curves over the number of tasks, one chart for each metric and mix, with the
-//! numbers of tasks from which another structure is cheapest.
+//! The cost atlas as curves over the number of tasks, one chart for each metric and mix. Each has
+//! the numbers of tasks from which another structure is cheapest.
 
 use atlas::crossover::sign_change;
 use results::{Metric, Row};

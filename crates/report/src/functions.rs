@@ -1,5 +1,5 @@
-//! The instructions of an operation by the kernel's functions: as a flame graph by the parts of the
-//! scheduler's path, and as bars, all on one scale.
+//! The instructions of an operation by the kernel's functions. They are a flame graph by the parts
+//! of the scheduler's path, and bars, all on one scale.
 
 use super::scheduler_path;
 use super::tables::{escape, open};

@@ -262,8 +262,8 @@ impl Run {
     }
 }
 
-/// CPU by CPU: the number of intervals; then for each the gap since the one before (from zero), its
-/// length and its task, all as varints, in base64.
+/// CPU by CPU the number of intervals. Then for each interval the gap since the one before (from
+/// zero), its length and its task. All are varints, in base64.
 fn pack_intervals(
     intervals: &[&Interval],
     cpus: u16,

@@ -3,7 +3,7 @@
 //! A million tasks use 200 MB in a few tables, and an event touches one place in each. With pages
 //! of 4 KiB half of the time is spent on address translation. Linux provides pages of 2 MiB on
 //! request (`madvise`), but `std` does not request them. A program with [`HugePages`] as its global
-//! allocator uses them for allocations of 4 MiB or more, and returns freed memory to the system at
+//! allocator uses them for allocations of 4 MiB or more. It returns freed memory to the system at
 //! once. Without huge pages in the system, nothing changes.
 
 use std::alloc::{GlobalAlloc, Layout, System};

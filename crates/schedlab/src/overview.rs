@@ -1,5 +1,5 @@
-//! What `schedlab` alone, `-h` and `--help` show: how to start, the commands by what their user does,
-//! and of each command first what is needed most.
+//! What `schedlab` alone, `-h` and `--help` show: how to start, and the commands by what their user
+//! does. Of each command they show first what is needed most.
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
@@ -33,7 +33,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// `command`, the complete command line, with its commands in groups, and with short help that is
-/// short: what has a heading of its own is named there, and shown by `--help`.
+/// short. What has a heading of its own is named there, and shown by `--help`.
 pub fn arranged(command: Command) -> Command {
     let commands = groups(&command);
     let template = format!(
@@ -43,7 +43,7 @@ pub fn arranged(command: Command) -> Command {
     command.help_template(template).mut_subcommands(short)
 }
 
-/// The command that clap adds when it builds the command line, and what it says of it: this text is
+/// The command that clap adds when it builds the command line, and what it says of it. This text is
 /// written at each start, before that.
 const HELP: (&str, &str) = ("help", "Print this message or the help of the given subcommand(s)");
 /// The width of the names of commands, and of a line.

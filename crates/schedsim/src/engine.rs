@@ -99,8 +99,8 @@ pub enum Error {
 /// source ends the run.
 ///
 /// # Errors
-/// If the policy breaks the contract of [`Policy`], if a task unlocks a mutex that it does not hold
-/// or forks more tasks than there are, or if tasks wait for one another for ever. With
+/// If the policy breaks the contract of [`Policy`]. If a task unlocks a mutex that it does not
+/// hold, or forks more tasks than there are. If tasks wait for one another for ever. With
 /// [`Options::until`] set, a wait for a task that has ended is no error.
 pub fn simulate<'w, P: Policy>(
     source: impl Into<Source<'w>>,

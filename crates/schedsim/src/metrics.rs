@@ -26,10 +26,10 @@
 //! # How a stream is read
 //! Times count from zero, the start of the trace. A CPU is assumed idle until its first switch; a
 //! task first seen as `prev` of its CPU's first switch has run since the start. A waking of a
-//! running task takes effect when that task blocks (a kernel wakes before the sleeper has left its
-//! CPU), and is void if `sched_wakeup` follows while it still runs. A waking of a runnable task
-//! changes nothing. A contradiction to earlier events is counted in [`Oddities`] and believed from
-//! then on.
+//! running task takes effect when that task blocks, because a kernel wakes before the sleeper has
+//! left its CPU. The waking is void if `sched_wakeup` follows while the task still runs. A waking
+//! of a runnable task changes nothing. A contradiction to earlier events is counted in [`Oddities`]
+//! and believed from then on.
 
 mod catalogue;
 mod critical_path;

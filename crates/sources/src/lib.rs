@@ -5,6 +5,7 @@
 /// same sources give the same numbers, wherever and however they were built.
 ///
 /// A program built from the published packages has the hash of their release: its crates depend on
-/// one another at exactly one version. Two changes it does not show: a crate of the release that
-/// was changed in place, and libraries in other versions than in the `Cargo.lock` of the release.
+/// one another at exactly one version. Two changes it does not show. One is a crate of the release
+/// that was changed in place. The other is libraries in other versions than in the `Cargo.lock` of
+/// the release.
 pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SCHEDLAB_SOURCES"));

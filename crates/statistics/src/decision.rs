@@ -1,9 +1,10 @@
 //! The decision rule: whether a candidate is better than its baseline, worse or equivalent.
 //!
-//! *Better* and *worse* need all of: an interval of the paired differences that excludes zero; a
-//! difference above the replay's own error; one sign in all runs but one of sixteen; survival of
-//! multiple comparisons over all rows shown together. *Equivalent* needs two one-sided tests
-//! against a margin, and wins inside the margin. Every other case is undecided, with the reason.
+//! *Better* and *worse* need all of four conditions. An interval of the paired differences excludes
+//! zero. The difference is above the replay's own error. All runs but one of sixteen have one sign.
+//! The result survives multiple comparisons over all rows shown together. *Equivalent* needs two
+//! one-sided tests against a margin, and wins inside the margin. Every other case is undecided,
+//! with the reason.
 //!
 //! Sources: Student (1908) and Wilcoxon (1945) for the tests, Schuirmann (1987) for two one-sided
 //! tests, Holm (1979) for multiple comparisons.

@@ -27,8 +27,9 @@ pub fn spent_at(look: u32, alpha: f64) -> f64 {
     alpha / (look * (look + 1.0))
 }
 
-/// By how much the half of a 95 % interval of the mean of `runs` runs grows if it is one of `numbers`
-/// that must all be right: with a probability of `1 - alpha`, by Bonferroni and Student's t.
+/// By how much the half of a 95 % interval of the mean of `runs` runs grows if it is one of
+/// `numbers`. All of them must be right with a probability of `1 - alpha`. By Bonferroni and
+/// Student's t.
 pub fn widening(numbers: usize, runs: u32, alpha: f64) -> f64 {
     let freedom = f64::from(runs.max(2) - 1);
     let quantile = |alpha: f64| {

@@ -1,5 +1,5 @@
-//! The scheduler of tasks in a real kernel: a scheduling class of its own, one of our policies
-//! through sched_ext, or any other scheduler of sched_ext.
+//! The scheduler of tasks in a real kernel. It is a scheduling class of its own, one of our
+//! policies through sched_ext, or any other scheduler of sched_ext.
 
 use crate::Candidate;
 use crate::compiled::Compiled;

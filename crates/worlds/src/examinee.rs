@@ -2,7 +2,7 @@
 //! failure.
 //!
 //! A policy of this program runs here. A stranger's policy, a crate or a class in Python, is in a
-//! sandboxed process of its own for each run, and only answers callbacks
+//! sandboxed process of its own for each run. It only answers callbacks
 //! ([`stranger`](crate::stranger)).
 
 pub use crate::failure::{Failure, Limits, late};

@@ -325,8 +325,8 @@ fn stamped(mut run: Run, point: &Point) -> Run {
 }
 
 impl Run {
-    /// The numbers of a run on this machine: its metrics, those that it printed, and for each kind of
-    /// task CPU time, first begin and last end.
+    /// The numbers of a run on this machine: its metrics, and those that it printed. For each kind
+    /// of task also CPU time, first begin and last end.
     fn of(measured: &Measured, printed: &[Reader]) -> Run {
         let metric = |metric: &HostMetric| {
             let value = measured.value(metric.id).filter(|value| value.is_finite());

@@ -6,11 +6,11 @@
 //! compares every line.
 //!
 //! - [`kernel`]: the kernels and their sources ([`debian`]), by [`release`], with their
-//!   [`configuration`]; [`built`]: those that are built out of a source tree, of fragments of
+//!   [`configuration`]. [`built`]: those that are built out of a source tree, of fragments of
 //!   [`kconfig`], or out of [`commits`].
 //! - [`cache`]: where they are kept, for several programs at once.
-//! - [`qemu`]: the emulator: its version, hash and command line; [`newer_qemu`]: the one that
-//!   guests with more than one CPU need, which is fetched; [`lockstep`]: the reason.
+//! - [`qemu`]: the emulator: its version, hash and command line. [`newer_qemu`]: the one that
+//!   guests with more than one CPU need, which is fetched. [`lockstep`]: the reason.
 //! - [`shape`]: how its CPUs lie.
 //! - [`initramfs`]: the files of a guest: the runner, its session, and further files.
 //! - [`identity`]: what the digits depend on.

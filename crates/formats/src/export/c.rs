@@ -1,5 +1,6 @@
-//! Writes a closed workload as a program in C that needs nothing but the C library: the tables of its
-//! tasks, and `c/runtime.c`, which does what they say as the runner of guests does.
+//! Writes a closed workload as a program in C that needs nothing but the C library. It consists of
+//! the tables of its tasks, and of `c/runtime.c`. This does what they say as the runner of guests
+//! does.
 //!
 //! It prints how many operations of each kind were done. Approximated are requests to devices, which
 //! are sleeps, and mutexes that are handed over; control groups are refused.

@@ -1,5 +1,5 @@
-//! Writes the scripts of a workload as a closed workload, as people write one: what a recorded
-//! program does, to be read, changed and run without the recording.
+//! Writes the scripts of a workload as a closed workload, as people write one. It is what a
+//! recorded program does, to be read, changed and run without the recording.
 //!
 //! A token becomes an event counter of the task that waits for it. A timer that keeps its period
 //! becomes sleeps until its expiries, and a wait for the ends of many tasks one for each in turn. What

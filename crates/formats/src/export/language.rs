@@ -1,5 +1,5 @@
-//! Writes what the tasks of a program do, so that others can run it: as a workload file, as rt-app's
-//! JSON, as a program in C.
+//! Writes what the tasks of a program do, so that others can run it. It is a workload file,
+//! rt-app's JSON, or a program in C.
 
 use super::{c, description, rt_app};
 use program::Error;

@@ -39,9 +39,9 @@ impl Occupancy {
         Occupancy { metrics: Metrics::new(0), cpus: 0, closed: Vec::new() }
     }
 
-    /// Processes an event and returns the intervals that it ends: that of `prev`, that of another
-    /// task assumed to run on this CPU, and that of `next` if it was assumed to run elsewhere. An
-    /// inferred interval can begin before earlier events.
+    /// Processes an event and returns the intervals that it ends. These are the intervals of
+    /// `prev`, of another task assumed to run on this CPU, and of `next` if it was assumed to run
+    /// elsewhere. An inferred interval can begin before earlier events.
     #[inline]
     pub fn event(&mut self, event: &Event) -> &[Interval] {
         self.closed.clear();

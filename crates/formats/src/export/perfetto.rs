@@ -2,11 +2,11 @@
 //! tracks for overhead and jobs.
 //!
 //! Switches and wakeups use the compact form of `FtraceEventBundle`, a few bytes each; other
-//! tracepoints use the plain form. A compact switch does not say who ran before, so each CPU gets a
-//! plain switch to idle at zero, and then one to its first task, if any. If a
-//! recording lacks a switch, the one that the metrics infer is written, with a flag that the kernel
-//! does not have ([`crate::import::INFERRED`]). If a task appears on another CPU, its old CPU becomes idle.
-//! Thus the rows add up to the metrics' CPU time, and a reader of ours leaves out what was added.
+//! tracepoints use the plain form. A compact switch does not say who ran before. So each CPU gets a
+//! plain switch to idle at zero, and then one to its first task, if any. If a recording lacks a
+//! switch, the one that the metrics infer is written, with a flag that the kernel does not have
+//! ([`crate::import::INFERRED`]). If a task appears on another CPU, its old CPU becomes idle. Thus
+//! the rows add up to the metrics' CPU time, and a reader of ours leaves out what was added.
 //!
 //! Events of one time stay in order: a reader takes them by packet, in it by CPU, and on a CPU by
 //! [form](bundle::Form). An event that would come too early begins a new packet.

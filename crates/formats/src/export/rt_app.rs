@@ -1,10 +1,9 @@
 //! Writes a closed workload as rt-app's JSON.
 //!
 //! rt-app has no pipes, sockets and event counters. Where each message of one has the same size, or
-//! a multiple of it, they become semaphores (`sem_post`, `sem_wait`: rt-app since 2026), and so do
-//! joins. A task that handles whichever of several
-//! objects is ready has no words there and is refused. Times are whole microseconds; what is
-//! left of a run is added to the next one.
+//! a multiple of it, they become semaphores (`sem_post`, `sem_wait`: rt-app since 2026). So do
+//! joins. A task that handles whichever of several objects is ready has no words there and is
+//! refused. Times are whole microseconds; what is left of a run is added to the next one.
 
 use super::reproducer::{Head, label};
 use schedsim::Nanos;
@@ -553,7 +552,7 @@ fn repeated(times: u64, node: Node) -> Node {
     if times == 1 { node } else { Node::Loop(Some(times), vec![node]) }
 }
 
-/// An event of so many microseconds, in as many parts as rt-app needs.
+/// An event of this number of microseconds, in as many parts as rt-app needs.
 fn spread(event: &'static str, mut micros: u64, nodes: &mut Vec<Node>) {
     while micros > 0 {
         let part = micros.min(LARGEST);

@@ -184,7 +184,7 @@ fn out_of_range(text: &[u8]) -> Option<Problem> {
 }
 
 /// `CPU:1 [LOST 42 EVENTS]` from the kernel's own `trace` file, whose other lines are like those of
-/// perf; `CPU:1 [42 EVENTS DROPPED]` from trace-cmd, or without a number if the kernel gave none.
+/// perf. `CPU:1 [42 EVENTS DROPPED]` from trace-cmd, or without a number if the kernel gave none.
 fn lost_by_ftrace(text: &[u8]) -> Option<u64> {
     let (_, rest) = number(text.strip_prefix(b"CPU:")?)?;
     match rest.strip_prefix(b" [")?.strip_suffix(b"]")? {

@@ -2,7 +2,7 @@
 //! form and in the plain one.
 //!
 //! The bundles of a CPU stand in order, those of different CPUs do not. A first pass keeps where
-//! each bundle lies, a second one reads one bundle of each CPU at a time and merges their events by
+//! each bundle lies. A second one reads one bundle of each CPU at a time and merges their events by
 //! time.
 
 mod bundle;

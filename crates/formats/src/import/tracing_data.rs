@@ -39,9 +39,9 @@ impl Event {
 impl Events {
     /// Parses the section; `None` if it contradicts itself.
     ///
-    /// It contains a magic number, a version, byte order, word and page size; then the formats of
-    /// the ring buffer's page and event header, and of ftrace's own events; then, for each system,
-    /// the `format` file of each tracepoint.
+    /// It contains a magic number, a version, byte order, word and page size. Then come the formats
+    /// of the ring buffer's page and event header, and of ftrace's own events. Then comes, for each
+    /// system, the `format` file of each tracepoint.
     pub fn parse(data: &[u8]) -> Option<Self> {
         let mut rest = Rest::new(data.strip_prefix(MAGIC)?, false);
         rest.text()?;

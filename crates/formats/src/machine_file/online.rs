@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// of which nothing is left.
 ///
 /// # Errors
-/// The key and what is wrong with it: a CPU that does not exist or is named twice, or a node of
+/// The key and what is wrong with it: a CPU that does not exist or is named twice. Or a node of
 /// which nothing is left.
 pub(super) fn places(all: &[Place], offline: &[u16]) -> Result<Vec<Place>, (String, String)> {
     let mut off = BTreeSet::new();

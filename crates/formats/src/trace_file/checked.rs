@@ -32,7 +32,7 @@ impl Checked {
     /// Compares all events with what the file says about them.
     ///
     /// # Errors
-    /// If they are others.
+    /// If they differ.
     pub(super) fn end(&self, events: u64, hash: u64) -> Result<(), Problem> {
         if (events, hash) == (self.events, self.hash.value()) {
             Ok(())

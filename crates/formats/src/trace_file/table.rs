@@ -1,7 +1,8 @@
 //! A trace as a Parquet file: a row for each event, with the columns of [`crate::columns`].
 //!
 //! The metadata have the version of the columns (`schedlab.trace`), the [`Header`] as JSON
-//! (`schedlab.header`) with the tasks, whose numbers the rows have, and the hash of all events.
+//! (`schedlab.header`), and the hash of all events. The header has the tasks, whose numbers the
+//! rows have.
 
 use super::checked::Checked;
 use super::header::{ADVICE, Header};

@@ -91,8 +91,8 @@ impl ClosedWorkload {
         &self.closed
     }
 
-    /// Adds a CPU cost to each call (all phases but `run`, `loop` and `exec`): that of the phase in
-    /// this `[[task]]`, by number; or in no task, but in a list.
+    /// Adds a CPU cost to each call (all phases but `run`, `loop` and `exec`). `cost` is that of
+    /// the phase in this `[[task]]`, by number; or in no task, but in a list.
     pub fn with_calls(&self, cost: impl Fn(Option<usize>, &Phase) -> Nanos) -> ClosedWorkload {
         let mut workload = self.clone();
         for (number, tasks) in workload.closed.tasks.iter_mut().enumerate() {

@@ -1,11 +1,11 @@
-//! Fits a stochastic workload to a recording, as Curran & Stumm did (1990, §3.2): distributions of
-//! CPU bursts, of pauses, of bursts per task and of gaps between arrivals, and the load.
+//! Fits a stochastic workload to a recording, as Curran & Stumm did (1990, §3.2). It has
+//! distributions of CPU bursts, of pauses, of bursts per task and of gaps between arrivals, and the
+//! load.
 //!
 //! A task that existed before the recording or outlived it counts as one arrival within the
-//! recording, with the bursts that were seen, so that the load is the recorded one. Three things
-//! are lost: which task waits for which (pauses become independent delays), changes over the time
-//! of day, and correlations between the bursts of one task.
-//! day, and what one task's bursts have in common.
+//! recording, with the bursts that were seen. So the load is the recorded one. Three things are
+//! lost. One is which task waits for which: pauses become independent delays. The others are
+//! changes over the time of day, and correlations between the bursts of one task.
 
 mod family;
 

@@ -1,6 +1,6 @@
 //! Translates rt-app's JSON into a closed workload.
 //!
-//! The reference is upstream's rt-app at the commit in docs/rt-app.json, with its workgen, which
+//! The reference is upstream's rt-app at the commit in docs/rt-app.json, with its workgen. That
 //! allows the same key several times in an object, and `suspend` without a value. [`grammar`] lists
 //! what is honoured, approximated and rejected; docs/rt-app.md has the same tables.
 #![deny(

@@ -99,8 +99,8 @@ impl Course {
         waits.copied().max_by_key(|wait| wait.until - wait.since)
     }
 
-    /// For how long a CPU idled beside a waiting task for which `counts` holds: the longest time
-    /// without a pause, and the sum over all CPUs.
+    /// For how long a CPU idled beside a waiting task for which `counts` holds. These are the
+    /// longest time without a pause, and the sum over all CPUs.
     pub fn wasted(&self, counts: impl Fn(TaskId) -> bool) -> (u64, u64) {
         let (mut longest, mut sum) = (0, 0);
         for idle in self.runs.iter().filter(|run| run.task == TaskId::NONE) {
@@ -143,7 +143,7 @@ mod tests {
         Event { time: Time(time), cpu: CpuId(0), kind }
     }
 
-    /// Task 1 wakes at 10, runs from 30 to 50 and waits again; task 2 wakes at 20, is sent to CPU 0
+    /// Task 1 wakes at 10, runs from 30 to 50 and waits again. Task 2 wakes at 20, is sent to CPU 0
     /// at 50 and runs on. CPU 1 idles all the time.
     #[test]
     fn waits_and_idle_cpus_beside_them_are_found() {

@@ -15,7 +15,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 /// How long a runnable task may wait beside others of its weight.
 const BOUND: Nanos = Nanos(500 * MS);
-/// The same for a task of nice 5 beside three of nice −5 on two CPUs: it is owed 335 of 9,698 parts
+/// The same for a task of nice 5 beside three of nice −5 on two CPUs. It is owed 335 of 9,698 parts
 /// of them, a slice of 20 ms in each 290 ms. Three times that is rounded up. With the extremes, −20
 /// and 19, it would be owed one in six minutes: no bound in seconds can be asked for there.
 const NICE_BOUND: Nanos = Nanos(1000 * MS);

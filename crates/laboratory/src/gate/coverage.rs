@@ -84,7 +84,7 @@ const LEAST: f64 = 0.93;
 const MOST: f64 = 0.97;
 /// The default number of intervals.
 pub const INTERVALS: u32 = 500;
-/// The distance from 95 % that chance can explain, in standard deviations: in a table of a hundred
+/// The distance from 95 % that chance can explain, in standard deviations. In a table of a hundred
 /// lines, one line exceeds it in one of a hundred tables.
 const CHANCE: f64 = 3.9;
 /// The number of ensembles in memory at a time.

@@ -31,8 +31,8 @@ pub enum Precision {
 }
 
 impl Stopping {
-    /// The pslist post's protocol: "at least five times and at least ten minutes", repeated until
-    /// the relative standard error is low, for at most an hour.
+    /// The pslist post's protocol: "at least five times and at least ten minutes". It is repeated
+    /// until the relative standard error is low, for at most an hour.
     ///
     /// The post does not define low; schedlab uses one per cent.
     pub const PSLIST: Stopping = Stopping {

@@ -12,8 +12,8 @@ use worlds::{Measure, World};
 pub const RAW_HEADER: &str = "workload,policy,cpus,round,metric,value\n";
 
 impl Rounds<'_> {
-    /// All numbers: for each candidate its metrics, the median makespan, the difference from the
-    /// baseline, and the numbers of each kind of task; and the baseline against itself.
+    /// All numbers. For each candidate its metrics, the median makespan, the difference from the
+    /// baseline, and the numbers of each kind of task. Also the baseline against itself.
     pub fn rows(&self, world: &dyn World) -> Vec<Row> {
         let Some(baseline) = self.cases.first() else { return Vec::new() };
         let mut rows = self.rows_of_itself(world);

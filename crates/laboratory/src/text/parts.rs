@@ -93,8 +93,8 @@ pub fn fits(sections: &[&Section<'_>]) -> String {
     text
 }
 
-/// Where the instructions are: by side, the most expensive functions, and the calls of a scheduler's
-/// callbacks; one table for each candidate, a column for each workload.
+/// Where the instructions are: by side, the most expensive functions, and the calls of a
+/// scheduler's callbacks. One table for each candidate, a column for each workload.
 pub fn functions(sections: &[&Section<'_>], show: usize) -> String {
     let mut text = String::new();
     let Some(last) = sections.last().filter(|_| show > 0) else { return text };

@@ -1,10 +1,10 @@
 //! Ensembles of guests on record, in `ensembles.csv` beside `experiments.toml`.
 //!
-//! A row is a number of a whole ensemble, with two more coordinates: `run`, its command line, and
-//! `members`, the values of all members in order (`-` where one has none; nothing for numbers of
-//! single tasks, which only the whole has). A guest gives the same
-//! digits anywhere, so that a quick run measures only the first member of each ensemble again. If it
-//! is the same, claims are judged by the members on record.
+//! A row is a number of a whole ensemble, with two more coordinates. `run` is its command line.
+//! `members` has the values of all members in order, `-` where one has none. It has nothing for
+//! numbers of single tasks, which only the whole has. A guest gives the same digits anywhere, so
+//! that a quick run measures only the first member of each ensemble again. If it is the same,
+//! claims are judged by the members on record.
 
 use super::{Run, member};
 use crate::folder::Folder;

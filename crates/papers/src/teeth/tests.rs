@@ -8,7 +8,7 @@ use results::Metric;
 use std::path::Path;
 
 /// Policies that are as good and as bad as they come: balanced and not, with long and with short
-/// slices, with and without priorities, with cheap and with dear queues.
+/// slices. With and without priorities, with cheap and with dear queues.
 const POLICIES: &str = "cfs,o1,mlfq,eevdf,pslist,initial:rr,initial:multilist2,\
                         take:rr?idle=once,central:rr?quantum=100us,central:rr?quantum=7ms,\
                         central:heap,central:sorted-list?quantum=100us";

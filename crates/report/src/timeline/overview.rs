@@ -65,8 +65,8 @@ impl Overview {
         *index = next;
     }
 
-    /// Cell by cell, CPU by CPU: the busy share in 255ths; if it is not 0, the share of the leading
-    /// task in 255ths, and its number; in base64.
+    /// Cell by cell, CPU by CPU: the busy share in 255ths. If it is not 0, the share of the leading
+    /// task in 255ths, and its number. In base64.
     pub fn pack(mut self) -> String {
         (0..self.open.len()).for_each(|cpu| self.close(cpu, 0));
         let mut bytes = Vec::new();

@@ -113,8 +113,8 @@ fn an_inherited_priority_changes_no_share_under_a_fair_scheduler() {
     }
 }
 
-/// As `prio_changed_rt` and `prio_changed_fair`: a running task that gets worse makes room at once,
-/// and a waiting task that gets better does not wait for a slice to end.
+/// As `prio_changed_rt` and `prio_changed_fair`. A running task that gets worse makes room at once.
+/// A waiting task that gets better does not wait for a slice to end.
 #[test]
 fn a_running_task_that_gets_worse_than_a_waiting_one_is_stopped() {
     for policy in ["fifo", "rr", "eevdf", "cfs", "o1"] {

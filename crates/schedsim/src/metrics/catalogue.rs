@@ -52,11 +52,11 @@ use Better::{Higher, Lower, Neither};
 
 /// All metrics, in the order in which they are printed.
 ///
-/// GRR and APR: Curran & Stumm's task time is "the sum of the length of all I/O pauses and CPU
-/// bursts of a task (before migration costs and queueing time are added)", and elapsed time is that
-/// plus migration costs and queueing. At any time a task runs, waits or pauses, and overhead is
-/// charged while it runs. So elapsed − run delay − overhead is exactly that sum, without a list of
-/// bursts. Where tasks wait for one another, a pause also contains the delay of the other tasks,
+/// GRR and APR use two times of Curran & Stumm. Task time: "the sum of the length of all I/O pauses
+/// and CPU bursts of a task (before migration costs and queueing time are added)". Elapsed time is
+/// that plus migration costs and queueing. At any time a task runs, waits or pauses, and overhead
+/// is charged while it runs. So elapsed − run delay − overhead is exactly that sum, without a list
+/// of bursts. Where tasks wait for one another, a pause also contains the delay of the other tasks,
 /// which a better policy shortens without a better ratio. Compare makespans then.
 pub static CATALOGUE: &[Metric] = &[
     Metric {

@@ -1,12 +1,12 @@
 //! Measures fairness (lag, spread) and priority inversion.
 //!
-//! The reference is an ideal machine that serves all runnable fair tasks at once, in proportion to
-//! their weights and each with at most one CPU. This is generalised processor sharing (Parekh &
-//! Gallager 1993). It does not have the CPUs that run real-time tasks. A task's *lag* is the
-//! service of the ideal machine since the task became runnable, minus its real service (Stoica &
-//! Abdel-Wahab 1995). The *spread* of virtual run times is the difference between the most and the
-//! least served runnable task by weight. It starts anew when a task becomes runnable or stops being
-//! so, because only the policy knows what came before.
+//! The reference is an ideal machine that serves all runnable fair tasks at once. It serves them in
+//! proportion to their weights, and each with at most one CPU. This is generalised processor
+//! sharing (Parekh & Gallager 1993). It does not have the CPUs that run real-time tasks. A task's
+//! *lag* is the service of the ideal machine since the task became runnable, minus its real service
+//! (Stoica & Abdel-Wahab 1995). The *spread* of virtual run times is the difference between the
+//! most and the least served runnable task by weight. It starts anew when a task becomes runnable
+//! or stops being so, because only the policy knows what came before.
 //!
 //! Deviations: affinity is ignored, both for shares and for inversions. On several CPUs a running
 //! task's virtual run time is that of its last stop.

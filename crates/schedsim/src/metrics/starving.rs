@@ -12,10 +12,11 @@ const SHARE: u64 = 10;
 impl Part {
     /// Whether these tasks starve, compared with the same ones under the `baseline`.
     ///
-    /// They do if one of them waits without a break for more than 100 ms, for more than a tenth of
-    /// the `run`, and for more than ten times the longest such wait under the baseline; or if they
-    /// are unfinished and got less than a tenth of their CPU time under the baseline. A task that
-    /// is last in a long queue does not starve, nor does one that has nothing to do.
+    /// They do if one of them waits without a break for longer than each of three times. These are
+    /// 100 ms, a tenth of the `run`, and ten times the longest such wait under the baseline. They
+    /// also do if they are unfinished and got less than a tenth of their CPU time under the
+    /// baseline. A task that is last in a long queue does not starve, nor does one that has nothing
+    /// to do.
     pub fn starves(&self, baseline: &Part, run: Nanos) -> bool {
         let wait = self.wait_max();
         let waits =

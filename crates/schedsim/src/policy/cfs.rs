@@ -14,7 +14,7 @@
 //! `BASE_SLICE` are on, `NEXT_BUDDY` and `HRTICK` off.
 //!
 //! In effect: a sleeper returns at most half a latency before `min_vruntime`. It preempts if it is
-//! more than the wakeup granularity behind the running task, and is then preferred (`next`) unless
+//! more than the wakeup granularity behind the running task. It is then preferred (`next`) unless
 //! another task is further behind than that. A new task starts a slice ahead. A task that yields is
 //! skipped once, if the next one is not too far ahead. Slices end at ticks only.
 //!

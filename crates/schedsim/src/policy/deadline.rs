@@ -15,11 +15,11 @@
 //!
 //! Tasks without a reservation run in the remaining time, one quantum each.
 //!
-//! Sources: Liu & Layland 1973; Abeni & Buttazzo 1998, "Integrating Multimedia Applications in Hard
-//! Real-Time Systems" (CBS); Linux 6.18, `kernel/sched/deadline.c`: `setup_new_dl_entity`,
+//! Sources: Liu & Layland 1973. Abeni & Buttazzo 1998, "Integrating Multimedia Applications in Hard
+//! Real-Time Systems" (CBS). Linux 6.18, `kernel/sched/deadline.c`: `setup_new_dl_entity`,
 //! `update_dl_entity`, `dl_entity_overflow`, `update_dl_revised_wakeup`, `dl_check_constrained_dl`,
-//! `start_dl_timer`, `replenish_dl_entity`, `yield_task_dl`; `sched_dl_overflow` in `syscalls.c`
-//! (95 % of each CPU may be reserved).
+//! `start_dl_timer`, `replenish_dl_entity`, `yield_task_dl`. Also `sched_dl_overflow` in
+//! `syscalls.c` (95 % of each CPU may be reserved).
 //!
 //! Cost: O(log n) per decision, beside the CPUs where one has to be found.
 //!

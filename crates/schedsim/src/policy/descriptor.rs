@@ -46,7 +46,7 @@ pub struct Descriptor {
     /// Its options.
     pub options: &'static [OptionSpec],
     /// The structure of [`readyq::catalog`] whose costs equal those of its ready queue, for
-    /// `--mips`; `None` if there is none, or if the policy's name contains the order.
+    /// `--mips`. `None` if there is none, or if the policy's name contains the order.
     pub structure: Option<&'static str>,
     /// Builds and runs the policy: usually a [`Make`].
     pub scheduler: &'static dyn Scheduler,

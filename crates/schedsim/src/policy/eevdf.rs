@@ -7,7 +7,7 @@
 //! equal slices a woken task does not preempt one that is eligible and within its slice. Slices end
 //! at ticks.
 //!
-//! Sources: Stoica & Abdel-Wahab 1995, "Earliest Eligible Virtual Deadline First"; Linux 6.18 (as
+//! Sources: Stoica & Abdel-Wahab 1995, "Earliest Eligible Virtual Deadline First". Linux 6.18 (as
 //! of 6.18.2), `kernel/sched/fair.c`: `update_curr`, `update_deadline`, `avg_vruntime`,
 //! `entity_eligible`, `update_entity_lag`, `place_entity`, `pick_eevdf`, `set_protect_slice`,
 //! `dequeue_entity`, `requeue_delayed_entity`, `check_preempt_wakeup_fair`, `yield_task_fair`.
@@ -21,11 +21,12 @@
 //! would have let it run. By then it owes nothing.
 //!
 //! Fairness: no task is served more than a slice and a tick ahead of the ideal. A task is behind by
-//! at most `w/W` times the sum, over the others, of a tick and the larger of their request and its
-//! own, scaled by their weights. With equal weights this is less than a slice and a tick. With a
-//! heavy task beside many light ones whose deadlines coincide, it is nearly a tick for each of them
-//! ([`ShareMeasure::most_behind`] has the proof). The paper's bound, the longest request, assumes
-//! that no request is overrun, and is broken wherever ticks are longer than requests.
+//! at most `w/W` times a sum over the others. Each adds a tick and the larger of two requests,
+//! scaled by their weights: its own, and that of the task. With equal weights this is less than a
+//! slice and a tick. With a heavy task beside many light ones whose deadlines coincide, it is
+//! nearly a tick for each of them ([`ShareMeasure::most_behind`] has the proof). The paper's bound,
+//! the longest request, assumes that no request is overrun, and is broken wherever ticks are longer
+//! than requests.
 //!
 //! Cost: O(log n) per decision, amortised, in two heaps: eligible tasks by deadline, the others by
 //! virtual run time (see `timeline`).
@@ -58,7 +59,7 @@ pub struct Options {
     /// CPUs it is `1 + log2(min(n, 8))` times as long.
     pub base_slice: Nanos,
     /// Whether a task that sleeps while it is not eligible stays in the queue until it is
-    /// (`DELAY_DEQUEUE`), or leaves at once and keeps its negative lag.
+    /// (`DELAY_DEQUEUE`). If not, it leaves at once and keeps its negative lag.
     pub delay_dequeue: bool,
     /// The options of all fair schedulers.
     pub fair: fair::Options,

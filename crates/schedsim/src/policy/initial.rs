@@ -3,8 +3,8 @@
 //! No task ever migrates, so caches stay warm and CPUs share nothing; but a CPU may idle while
 //! another has a queue. Right when migrations are expensive. Source: Curran & Stumm 1990, §3.4
 //! (IP): the CPU with the fewest tasks, ready, blocked or running. Their variants: `heavy` counts
-//! processor-intensive tasks several times (§5.2); `count` counts only tasks of an equal or better
-//! level (§5.3); `measure` uses utilisation as load (§6).
+//! processor-intensive tasks several times (§5.2). `count` counts only tasks of an equal or better
+//! level (§5.3). `measure` uses utilisation as load (§6).
 //!
 //! The paper does not say which of several equal CPUs is chosen (`ties`; at random by default).
 

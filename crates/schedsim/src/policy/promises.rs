@@ -95,12 +95,12 @@ impl Measure {
     ///
     /// Let `r`, `w`, `d`, `v` be requests, weights, virtual deadlines and virtual run times, `T`
     /// the tick, `W` the sum of weights. Consider task `k` from the time when it last was not
-    /// behind. Since then it was eligible, so any task that started in its place had no later
-    /// deadline, and ended at most `T` after that: its `v` is at most `d(k) + T/w`, where
-    /// `d(k) = v(k) + r(k)/w(k)`. A task that has not started since is ahead by at most `r + T`. So
-    /// the others were served at most the sum of `T + max(r, r(k) w/w(k))`, beside what `k` itself
-    /// was served by its weight. And `k` is behind by `w(k)/W` of that. With equal weights and
-    /// requests that is less than a request and a tick.
+    /// behind. Since then it was eligible. So any task that started in its place had no later
+    /// deadline, and ended at most `T` after that. The `v` of such a task is at most `d(k) + T/w`,
+    /// where `d(k) = v(k) + r(k)/w(k)`. A task that has not started since is ahead by at most
+    /// `r + T`. So the others were served at most the sum of `T + max(r, r(k) w/w(k))`, beside what
+    /// `k` itself was served by its weight. And `k` is behind by `w(k)/W` of that. With equal
+    /// weights and requests that is less than a request and a tick.
     pub fn most_behind(tick: Nanos, own: Request, others: impl Iterator<Item = Request>) -> Nanos {
         let (mut sum, mut weights) = (0u128, u128::from(own.weight));
         for Request { weight, length } in others {

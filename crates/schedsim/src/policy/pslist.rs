@@ -11,9 +11,10 @@
 //! Source: the post "Partial sorted list scheduler – pslist" (Linux 3.6). Choices where the post is
 //! silent:
 //!
-//! - *Stop rule.* "Running as long as the vruntime is not more than the next one's" and "as long as
-//!   the next element has a bigger vruntime" differ for equals. The first is implemented. It is
-//!   checked at ticks, so a task runs at least to the next tick.
+//! - *Stop rule.* The post has two, which differ for equals. The first is "Running as long as the
+//!   vruntime is not more than the next one's". The second is "as long as the next element has a
+//!   bigger vruntime". The first is implemented. It is checked at ticks, so a task runs at least to
+//!   the next tick.
 //! - *Head and tail.* Tasks leave at the head. A task that stops is inserted like any other: before
 //!   the middle or at the tail.
 //! - *Middle.* The first task of the back half, which is as long as the front half or one longer.
@@ -25,11 +26,11 @@
 //!   woken task also preempts a running one that is ahead of it, which keeps the bound. A task that
 //!   is stopped early is inserted like any other.
 //!
-//! Fairness: among N tasks that stay runnable on one CPU and whose slices are not cut short, no two
-//! differ in virtual run time by more than `(N + 1) / 2` ticks of the lightest. This bound was
-//! found by a search, and is tested but not proven. With equal weights and equal starts the bound
-//! is one tick, which is proven. Let a tick be 1, all have had m or m + 1, and the list be
-//! ascending. The task that starts has had at most as much as the head. If both have had m, it
+//! Fairness: consider N tasks that stay runnable on one CPU and whose slices are not cut short. No
+//! two of them differ in virtual run time by more than `(N + 1) / 2` ticks of the lightest. This
+//! bound was found by a search, and is tested but not proven. With equal weights and equal starts
+//! the bound is one tick, which is proven. Let a tick be 1, all have had m or m + 1, and the list
+//! be ascending. The task that starts has had at most as much as the head. If both have had m, it
 //! stops after a tick with m + 1. If it has had m and the head m + 1, it was the last with m. It
 //! stops after two ticks with m + 2 while all others have m + 1. Either way no task has had more,
 //! so it goes to the tail. The list is ascending, and all have had one of two neighbouring numbers

@@ -6,12 +6,12 @@
 //! `Count::Level` follows §5.3: arrivals go to the CPU with the fewest tasks of an equal or better
 //! level. An idle CPU steals where most tasks of the best waiting level wait.
 //!
-//! Choices where the paper is silent: an idle CPU looks when it becomes idle and, with `polling`,
-//! whenever a task starts to wait on any CPU. That is the default; the text can be read either way.
-//! It steals the task that the other CPU would run next (`taken`). A running task counts as ready
-//! (`ready`). Ties between CPUs are broken at random, for arrivals and for steals (`ties`).
-//! `steal=near` is ours: an idle CPU steals from the nearest CPUs with waiting tasks, on a machine
-//! with a topology.
+//! Choices where the paper is silent: an idle CPU looks when it becomes idle. With `polling` it
+//! also looks whenever a task starts to wait on any CPU. That is the default; the text can be read
+//! either way. It steals the task that the other CPU would run next (`taken`). A running task
+//! counts as ready (`ready`). Ties between CPUs are broken at random, for arrivals and for steals
+//! (`ties`). `steal=near` is ours: an idle CPU steals from the nearest CPUs with waiting tasks, on
+//! a machine with a topology.
 //!
 //! Cost: finding the least and the most loaded CPU takes the same time for any number of CPUs,
 //! except with `Count::Level`, which examines all CPUs.

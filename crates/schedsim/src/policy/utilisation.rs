@@ -1,10 +1,10 @@
 //! The CPU use of each task, as a measure of load.
 //!
-//! Curran & Stumm 1990, §6: imbalance "can be avoided by using load measures that are more closely
-//! tied with the actual utilization of the processors by each task". The price is more work at
-//! every switch. Here a task's share is its CPU time over its age, updated whenever it stops. For a
-//! young task that says little. So each is assumed to have used 5 % of the second before it
-//! arrived, about as much as a task of the Baseline System.
+//! The source is Curran & Stumm 1990, §6. Imbalance "can be avoided by using load measures that are
+//! more closely tied with the actual utilization of the processors by each task". The price is more
+//! work at every switch. Here a task's share is its CPU time over its age, updated whenever it
+//! stops. For a young task that says little. So each is assumed to have used 5 % of the second
+//! before it arrived, about as much as a task of the Baseline System.
 
 use super::Context;
 use crate::{CpuId, Nanos, TaskId, Time};

@@ -26,10 +26,10 @@ use std::fmt;
 /// - *A waking*: the same if the waking was on the CPU itself, which was awake. An interrupt had
 ///   ended its idleness, or it switched, without another event in between, from a task that was
 ///   still runnable. The median; it includes preemptions that waited for the next tick.
-/// - *A migration*: the CPU burst of a task after it woke on another CPU, less the mean of its
-///   bursts before and after, where it stayed. The median, or zero if the sign of the differences
-///   may be chance. The cost of migrating a runnable task is not visible, and bursts vary for other
-///   reasons, so this estimate is the least certain.
+/// - *A migration*: the CPU burst of a task after it woke on another CPU. The mean of its bursts
+///   before and after, where it stayed, is subtracted. The median, or zero if the sign of the
+///   differences may be chance. The cost of migrating a runnable task is not visible, and bursts
+///   vary for other reasons, so this estimate is the least certain.
 #[derive(Clone, Debug, Default)]
 pub struct CostEstimator {
     tasks: Vec<Task>,
@@ -116,8 +116,8 @@ const ENOUGH: u64 = 30;
 /// The longest plausible switch: longer runs are work of the task.
 pub const LONGEST_SWITCH: Nanos = Nanos(20_000);
 
-/// The default cost of a switch where the recording allows no estimate: the usual time on a current
-/// Linux, as of an empty run of `perf bench sched pipe`.
+/// The default cost of a switch where the recording allows no estimate. It is the usual time on a
+/// current Linux, as of an empty run of `perf bench sched pipe`.
 pub const USUAL_SWITCH: Nanos = Nanos(1_500);
 
 impl Observer for CostEstimator {

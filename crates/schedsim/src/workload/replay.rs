@@ -2,9 +2,9 @@
 //!
 //! [`ReplayBuilder`] observes the events of a recording and writes a [`Script`](super::Script) for
 //! each task. A CPU burst is a task's run time between two sleeps, however often it was preempted.
-//! A sleep that another task ended is a dependency (`Wait` here, `Wake` at the same point of the
-//! waker's own work); any other is a pause of the recorded length. The rules and their errors are
-//! in docs/METHODOLOGY.md, "From trace to workload".
+//! A sleep that another task ended is a dependency: `Wait` here, `Wake` at the same point of the
+//! waker's own work. Any other is a pause of the recorded length. The rules and their errors are in
+//! docs/METHODOLOGY.md, "From trace to workload".
 //!
 //! ```
 //! use schedsim::trace::{Event, EventKind, Observer, PrevState, TaskInfo};
@@ -154,7 +154,7 @@ pub struct ReplayBuilder {
     has_wakeups: bool,
 }
 
-/// What the scheduler's work in a task's calls takes, in the mean: it is taken off the task's own
+/// What the scheduler's work in a task's calls takes, in the mean. It is taken off the task's own
 /// work, because the engine charges it again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KernelWork {
@@ -175,7 +175,7 @@ struct Cpu {
     /// The start of the current run was not recorded.
     guessed: bool,
     /// Wakings from here while the CPU seemed idle. Some recordings lack the events of idle CPUs,
-    /// and with them the switch to the task that did the waking; the next switch away from that
+    /// and with them the switch to the task that did the waking. The next switch away from that
     /// task shows it.
     unclaimed: Vec<Unclaimed>,
 }

@@ -2,10 +2,10 @@
 //! tests for a set of them.
 //!
 //! Sources: Liu & Layland 1973, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time
-//! Environment" (the bound of rate monotonic, EDF's utilisation); Bini, Buttazzo & Buttazzo 2003
-//! (the hyperbolic bound); Joseph & Pandya 1986, Audsley et al. 1993 (response times under fixed
-//! priorities); Baruah, Rosier & Howell 1990 (EDF's processor demand); Goossens, Funk & Baruah 2003
-//! (global EDF); Linux 6.18, `kernel/sched/deadline.c` (admission).
+//! Environment" (the bound of rate monotonic, EDF's utilisation). Bini, Buttazzo & Buttazzo 2003
+//! (the hyperbolic bound). Joseph & Pandya 1986, Audsley et al. 1993 (response times under fixed
+//! priorities). Baruah, Rosier & Howell 1990 (EDF's processor demand). Goossens, Funk & Baruah 2003
+//! (global EDF). Linux 6.18, `kernel/sched/deadline.c` (admission).
 //!
 //! ```
 //! use schedsim::Nanos;

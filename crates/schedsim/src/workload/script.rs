@@ -49,7 +49,7 @@ impl Action {
 /// A sequence of [`Step`]s, packed.
 ///
 /// A word is `action (3 bits) | argument (29 bits) | run (32 bits)`. A run of 4.3 s or more is a
-/// separate `Continue` word, whose run has 61 bits; a sleep of 0.54 s or more is in a second word.
+/// separate `Continue` word, whose run has 61 bits. A sleep of 0.54 s or more is in a second word.
 /// A yield and all [`Operation`]s, which recordings do not need, share one action. Most have a
 /// second word; their argument is `code (5 bits) | index (24 bits)`, and a jump has its target in
 /// place of the run.
@@ -84,8 +84,8 @@ impl Script {
     /// Appends a step.
     ///
     /// # Panics
-    /// If a task id is 2^29 or more, a shared object has a number of 2^24 or more, or a run is 2^61
-    /// ns or more.
+    /// If a task id is 2^29 or more, or a run is 2^61 ns or more. If a shared object has a number
+    /// of 2^24 or more.
     pub fn push(&mut self, run: Nanos, then: Action) {
         let mut run = run.0;
         let (tag, argument, second) = match then {

@@ -4,7 +4,7 @@
 //! [`Workload::set`] and [`Closed::set`] change simulated and real tasks in the same way as the
 //! kernel; a test compares the two.
 //!
-//! Source: sched(7), sched_setattr(2), cpuset(7); Linux 6.18, `__setscheduler_params` (a task of
+//! Source: sched(7), sched_setattr(2), cpuset(7). Linux 6.18, `__setscheduler_params` (a task of
 //! another policy keeps its nice value), `set_user_nice` (a nice value changes nothing of a
 //! real-time task).
 

@@ -128,8 +128,8 @@ impl Watched {
     }
 }
 
-/// Callbacks that are watched: how each is called, its name, the task and the CPU that it is about,
-/// and what it answers after a panic.
+/// Callbacks that are watched: how each is called, its name, and the task and the CPU that it is
+/// about. Also what it answers after a panic.
 macro_rules! watched {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?, $callback:ident, $task:expr,
        $cpu:expr, $harmless:expr;)*) => {

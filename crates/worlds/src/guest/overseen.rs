@@ -26,7 +26,7 @@ pub struct Overseen {
 }
 
 impl GuestWorld {
-    /// Boots a guest with `cpus` CPUs for `driver` as often as `boots` says, does `jobs` in it with
+    /// Boots a guest with `cpus` CPUs for `driver` as often as `boots` says. Does `jobs` in it with
     /// the nudges of `seed`, and looks what the scheduler leaves behind. `follow` receives the
     /// events of the first boot.
     ///

@@ -3,7 +3,7 @@
 //!
 //! Everything is read from files below a root, so that tests can examine other machines. Sources:
 //! the kernel's Documentation/admin-guide (pm/cpufreq.rst, sysctl/kernel.rst, perf-security.rst),
-//! Documentation/scheduler (sched-rt-group.rst, sched-ext.rst), proc(5).
+//! Documentation/scheduler (`sched-rt-group.rst`, `sched-ext.rst`), proc(5).
 
 mod machine;
 mod permissions;

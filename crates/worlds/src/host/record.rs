@@ -31,8 +31,8 @@ pub const EVENTS: [&str; 8] = [
 /// The tracepoints of system calls.
 const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
-/// Closes what the command would have open beside its input, output and errors. perf leaves some
-/// files of its own open, and an import has to know which descriptors are free.
+/// Closes what the command would have open beside its input, output and errors. An import has to
+/// know which descriptors are free, and perf leaves some files of its own open.
 const BEGINNING: [&str; 4] = ["sh", "-c", "exec \"$@\" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "sh"];
 
 /// What perf records.

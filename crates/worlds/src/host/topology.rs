@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    /// CPUs 0 and 2 are threads of a core of node 0; CPU 1 is offline; CPU 3 is slow and of node 2;
-    /// node 1 has memory only.
+    /// CPUs 0 and 2 are threads of a core of node 0. CPU 1 is offline. CPU 3 is slow and of node 2.
+    /// Node 1 has memory only.
     fn files() -> Vec<(String, &'static str)> {
         let mut files =
             vec![(format!("{CPUS}/online"), "0,2-3\n"), (format!("{NODES}/online"), "0-2")];

@@ -3,9 +3,9 @@
 //! The rule. For all programs: a quarter and the fourfold of the kernel's slice, and `SCHED_BATCH`.
 //! Of the programs with bursts of 1 ms or more, the one with the most CPU time is the *background*.
 //! Of those with shorter bursts, the one that runs most often is *sensitive*. If both exist and
-//! nothing else is known, the background gets `SCHED_BATCH`, nice 10 and `SCHED_IDLE`, the
-//! sensitive one nice −10, a short slice and `SCHED_FIFO`. A program that is alone gets only the
-//! settings for all.
+//! nothing else is known, the background gets `SCHED_BATCH`, nice 10 and `SCHED_IDLE`. The
+//! sensitive one then gets nice −10, a short slice and `SCHED_FIFO`. A program that is alone gets
+//! only the settings for all.
 
 use super::{Assignment, Deployment, ProgramLoad};
 use schedsim::Nanos;

@@ -122,9 +122,9 @@ fn written(transcript: &Transcript, of: Stream) -> Vec<u8> {
     parts.flat_map(|part| event::written(part)).collect()
 }
 
-/// The trace of the first job of a transcript, if no event was lost, with the metrics of the
-/// program's tasks: of the process `pid` and of those that descend from it. `Err` has the number of
-/// lost events.
+/// The trace of the first job of a transcript, if no event was lost. It comes with the metrics of
+/// the program's tasks: of the process `pid` and of those that descend from it. `Err` has the
+/// number of lost events.
 ///
 /// # Errors
 /// The outer one if it is no trace that an import reads.

@@ -12,9 +12,10 @@ use schedsim::workload::{Recorded, ReplayBuilder, ReplayOptions, Workload};
 use schedsim::{CpuId, Nanos, TaskId, Time};
 use std::collections::BTreeMap;
 
-/// The recording as a workload whose tasks have the recording's ids: the `events` of a guest with
-/// these tasks on `cpus` CPUs, where a switch takes `switch_cost`, which is in no burst. Tasks that
-/// no policy schedules (real-time ones, and `left_out`, by name) are interruptions of others.
+/// The recording as a workload whose tasks have the recording's ids. It comes from the `events` of
+/// a guest with these tasks on `cpus` CPUs. A switch takes `switch_cost` there, which is in no
+/// burst. Tasks that no policy schedules (real-time ones, and `left_out`, by name) are
+/// interruptions of others.
 pub fn as_recorded(
     events: &[Event],
     tasks: &[TaskInfo],

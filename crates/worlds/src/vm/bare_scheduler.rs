@@ -37,8 +37,8 @@ impl BareScheduler {
     /// fill in, as in `slice_ns=5ms`.
     ///
     /// # Errors
-    /// [`Error::Input`] if it is no such object, or does not compile; [`Error::Usage`] if it lacks a
-    /// constant; [`Error::Missing`] without a compiler, its headers or the loader.
+    /// [`Error::Input`] if it is no such object, or does not compile. [`Error::Usage`] if it lacks
+    /// a constant. [`Error::Missing`] without a compiler, its headers or the loader.
     pub fn find(path: &str, settings: &[String]) -> Result<BareScheduler, Error> {
         let loader = scheduler::loader(path)?;
         let wrong = |what: &str| Error::Input(format!("{path}: {what}"));

@@ -56,7 +56,7 @@ pub struct Transcript {
     /// What QEMU's plugin counted, if it was asked to: lines of a window's number, an address in
     /// hexadecimal, and a count.
     pub counts: Option<String>,
-    /// What QEMU's plugin says of CPUs in lockstep: how many, how far apart at most, and a
+    /// What QEMU's plugin says of CPUs in lockstep: how many, and how far apart at most. Also a
     /// hash of who ran how far in each turn but the last few.
     pub turns: Option<String>,
     /// The last lines of its console, each after a line break; empty if it had nothing to say.
@@ -242,8 +242,8 @@ const PLUGIN: &str = "plugin.so";
 /// Where the state of a guest that has paused is kept.
 const STATE: &str = "state";
 
-/// Checks that a guest with this `memory` in MiB can unpack an archive of `bytes`: both
-/// it and the files that come of it lie in memory then, beside the kernel.
+/// Checks that a guest with this `memory` in MiB can unpack an archive of `bytes`. Both it and the
+/// files that come of it lie in memory then, beside the kernel.
 fn expect_room(bytes: usize, memory: u32) -> Result<(), Error> {
     /// What a kernel and its own data take, in MiB.
     const KERNEL: u64 = 64;

@@ -103,8 +103,8 @@ impl Recipe<'_> {
     /// The kernel: from the cache, or built in minutes, which `say` announces.
     ///
     /// # Errors
-    /// [`Error::Missing`] if a tool is missing; [`Error::Input`] if the tree is none of Linux's, the
-    /// fragments ask for what it does not have, or it does not build.
+    /// [`Error::Missing`] if a tool is missing. [`Error::Input`] if the tree is none of Linux's,
+    /// the fragments ask for what it does not have, or it does not build.
     pub fn kernel(&self, say: &dyn Fn(&str)) -> Result<Kernel, Error> {
         let tree = &fs::canonicalize(self.tree)
             .map_err(|error| Error::Input(format!("{}: {error}", self.tree.display())))?;

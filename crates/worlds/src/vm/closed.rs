@@ -44,8 +44,8 @@ pub fn switching(class: Class) -> Job {
 }
 
 impl SwitchCost {
-    /// The result of [`switching`] as job number `job`: the busy time of a CPU per run, or per
-    /// yield where many return to the same task without a switch.
+    /// The result of [`switching`] as job number `job`. It is the busy time of a CPU per run, or
+    /// per yield where many return to the same task without a switch.
     ///
     /// # Errors
     /// If the trace is none that an import reads.

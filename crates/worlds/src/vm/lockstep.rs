@@ -1,4 +1,4 @@
-//! Several CPUs in lockstep: QEMU runs them one after another in one thread, and our plugin limits
+//! Several CPUs in lockstep. QEMU runs them one after another in one thread, and our plugin limits
 //! how many instructions one may be ahead of another.
 //!
 //! With N CPUs, each instruction of any of them moves the clock on. So on each of them an

@@ -1,5 +1,6 @@
-//! A file system out of Debian's packages, for a program that this machine has not: the packages
-//! with all that they need, fetched, unpacked and installed nowhere. Their scripts do not run.
+//! A file system out of Debian's packages, for a program that this machine has not. It has the
+//! packages with all that they need, fetched, unpacked and installed nowhere. Their scripts do not
+//! run.
 
 use super::apt::Apt;
 use super::cache;

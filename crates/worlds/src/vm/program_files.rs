@@ -1,5 +1,5 @@
 //! The files of a program that runs in a guest: itself, its libraries, its interpreter, and the
-//! files and programs that its command names; or a whole file system.
+//! files and programs that its command names. Or a whole file system.
 
 use super::elf::{self, Start};
 use super::initramfs::{GuestFile, Kind};
@@ -63,8 +63,8 @@ impl Origin {
     /// Packs the program of a command.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no such program, [`Error::Input`] if a file cannot be read or
-    /// used in a guest, [`Error::Missing`] if a library is not there.
+    /// [`Error::Usage`] if there is no such program. [`Error::Input`] if a file cannot be read or
+    /// used in a guest. [`Error::Missing`] if a library is not there.
     pub fn pack(&self, words: &[String]) -> Result<Packed, Error> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(Error::Usage("give a command behind --".to_string()));

@@ -64,7 +64,7 @@ pub fn prove(
     Ok(proved)
 }
 
-/// Boots each guest twice, or once if none of its sessions is repeated, and runs each of `sessions`
+/// Boots each guest twice, or once if none of its sessions is repeated. Runs each of `sessions`
 /// from the settled state of the first, or of both, as many at a time as this machine has cores.
 /// `follow` receives each event with the number of its guest. Also returns the first of both,
 /// settled. A guest that fails takes its own sessions with it, not those of others. Each error is

@@ -28,10 +28,10 @@ const OLDEST: (u32, u32) = (7, 2);
 /// What runs before the kernel, from QEMU's own directories.
 const FIRMWARE: [&str; 3] = ["bios-256k.bin", "linuxboot_dma.bin", "pvh.bin"];
 
-/// The arguments of every guest's kernel: where to print, that the time stamp counter counts
-/// nanoseconds, no random layout, no time lost on hardware that is not there, and
-/// no `damon_stat` (in Debian from Linux 6.17 on), which looks for used memory in the background,
-/// for 0.3 ms each 40 ms.
+/// The arguments of every guest's kernel. They say where to print, and that the time stamp counter
+/// counts nanoseconds. They ask for no random layout, and for no time lost on hardware that is not
+/// there. They ask for no `damon_stat` (in Debian from Linux 6.17 on). It looks for used memory in
+/// the background, for 0.3 ms each 40 ms.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 unknown_nmi_panic mitigations=off \
                                 tsc=reliable tsc_early_khz=1000000 nokaslr norandmaps \
                                 randomize_kstack_offset=off cryptomgr.notests damon_stat.enabled=0";
@@ -241,11 +241,11 @@ impl Qemu {
 
     /// The command that starts `machine`.
     ///
-    /// Time is the count of instructions (`-icount`), and skips to the next timer where the
-    /// guest idles (`sleep=off`). There is one thread for all CPUs, no hardware random numbers,
-    /// always the same seed of random numbers handed to the kernel (`-seed`), no network, a clock
-    /// of day that is fixed. The watchdog's bite is an interrupt that cannot be masked: the kernel
-    /// says what was running.
+    /// Time is the count of instructions (`-icount`), and skips to the next timer where the guest
+    /// idles (`sleep=off`). There is one thread for all CPUs. There are no hardware random numbers,
+    /// and the kernel always gets the same seed of random numbers (`-seed`). There is no network,
+    /// and the clock of day is fixed. The watchdog's bite is an interrupt that cannot be masked:
+    /// the kernel says what was running.
     pub fn command(&self, machine: &Machine<'_>) -> Command {
         let mut command = self.program.command();
         command.args([
@@ -348,15 +348,15 @@ impl Limits {
     }
 }
 
-/// Keeps what `command` starts on one CPU of this machine, its main thread before its others, and
-/// has the kernel kill it when the thread that starts it ends, however this program ends. It stays
+/// Keeps what `command` starts on one CPU of this machine, its main thread before its others. Has
+/// the kernel kill it when the thread that starts it ends, however this program ends. It stays
 /// within `limits`.
 ///
 /// Where the guest idles, QEMU's main loop adds the time until the next timer to the clock. A
 /// thread that runs the guest may have just halted it and not yet counted its last instructions.
 /// Then the main loop adds too much, by up to a microsecond. The plugin keeps the guest from
-/// halting before the main loop is asleep. Where QEMU loads none, this makes it rare: whenever the
-/// guest's thread has something for the main loop it wakes it up, and on one CPU a main loop of
+/// halting before the main loop is asleep. Where QEMU loads none, this makes it rare. Whenever the
+/// guest's thread has something for the main loop, it wakes it up. On one CPU a main loop of
 /// real-time priority has mostly done its work before the guest continues. docs/adr/0009 has the
 /// measurement.
 fn confine(command: &mut Command, limits: Limits) {
@@ -388,8 +388,8 @@ fn confine(command: &mut Command, limits: Limits) {
     unsafe { command.pre_exec(confined) };
 }
 
-/// The options that cut a machine into nodes, as far from each other as described, or each twice as
-/// far from the others as from itself; nothing takes longer for that.
+/// The options that cut a machine into nodes. These are as far from each other as described, or
+/// each twice as far from the others as from itself. Nothing takes longer for that.
 fn numa(machine: &Machine<'_>) -> Vec<String> {
     let (nodes, mut options) = (machine.nodes, Vec::new());
     let cpus = machine.shape.map_or(machine.cpus / nodes, Shape::room_of_node);

@@ -47,9 +47,9 @@ impl Settled {
         self.go_on(jobs, None, interleave, follow)
     }
 
-    /// The same, and counts in the windows of the jobs: the instructions of each address, and of each
-    /// call of the functions at the addresses `calls`. That takes longer on this machine's clock, not
-    /// on the guest's.
+    /// The same, and counts in the windows of the jobs. It counts the instructions of each address,
+    /// and of each call of the functions at the addresses `calls`. That takes longer on this
+    /// machine's clock, not on the guest's.
     ///
     /// # Errors
     /// As of [`boot`](super::boot()), and if QEMU loads no plugin that counts.

@@ -131,9 +131,9 @@ impl<'a> Timing<'a> {
         Ticks { cost: usual.unwrap_or(ticks.cost), others, ..ticks.clone() }
     }
 
-    /// The cost of a call for the tasks of each `[[task]]` of `workload`, beyond their work and
-    /// their runs, on the simulated machine, whose interrupts have costs of their own. Where runs
-    /// are alike, a usual one counts, so that the end of a task is not in it.
+    /// The cost of a call for the tasks of each `[[task]]` of `workload`. It is what comes beyond
+    /// their work and their runs, on the simulated machine, whose interrupts have costs of their
+    /// own. Where runs are alike, a usual one counts, so that the end of a task is not in it.
     pub fn calls(
         &self,
         workload: &Closed,

@@ -92,9 +92,9 @@ impl Bundle {
         self.last.map(|(time, _)| time)
     }
 
-    /// Whether an event keeps its place behind those that are not written yet: readers would put
-    /// it before an event of the same time in a form that comes later, and a column of contexts is
-    /// for all wakings of a bundle or for none.
+    /// Whether an event keeps its place behind those that are not written yet. Readers would put it
+    /// before an event of the same time in a form that comes later. And a column of contexts is for
+    /// all wakings of a bundle or for none.
     pub fn has_place(&self, time: Time, form: Form, context: WakeContext) -> bool {
         let in_order = self.last.is_none_or(|last| last <= (time, form));
         let is_column = self.wakings.time.len() == 0

@@ -1,6 +1,6 @@
 //! The busy periods of one CPU, in a stream of events.
 //!
-//! Who is ready follows from the events: a task that is first seen when it gets the CPU was ready
+//! Who is ready follows from the events. A task that is first seen when it gets the CPU was ready
 //! since the trace began, as nothing woke it since. Whatever contradicts itself is a [`Fault`].
 
 use schedsim::trace::{Event, EventKind, Observer, PrevState};

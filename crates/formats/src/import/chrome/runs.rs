@@ -1,8 +1,8 @@
 //! The events behind the runs of tasks that `schedlab export` writes, and behind its instants.
 //!
-//! A run is written where it ends. What the file does not say follows from what comes next: a task
-//! that is woken next was blocked, one that runs next was runnable; a wakeup is for the CPU on which
-//! the task runs next.
+//! A run is written where it ends. What the file does not say follows from what comes next. A task
+//! that is woken next was blocked, one that runs next was runnable. A wakeup is for the CPU on
+//! which the task runs next.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

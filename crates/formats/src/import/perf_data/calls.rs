@@ -2,9 +2,10 @@
 //!
 //! perf records numbers, arguments and results, and nothing of the kernel's objects. So descriptors
 //! are followed from the calls that make, duplicate and close them, for the command that perf
-//! started and all that it starts. The two descriptors of a pair are in the memory of the task; they
-//! are the lowest free ones, if the command began with three. Unknown stay: what was open before, the other ends of sockets, entries
-//! of `poll`, what is in memory, and how long a sleep was to be.
+//! started and all that it starts. The two descriptors of a pair are in the memory of the task;
+//! they are the lowest free ones, if the command began with three. Unknown stay what was open
+//! before, the other ends of sockets, and entries of `poll`. So do what is in memory, and how long
+//! a sleep was to be.
 
 use super::descriptors::{CLOSES, Kind, Table, kind};
 use crate::import::record::{NamedTask, Record, Sched};

@@ -1,8 +1,8 @@
 //! Finds the text of ftrace in a page of Android's systrace, and in what its atrace prints.
 //!
 //! Newer pages have it in elements `<script class="trace-data" …>`, one for each tool that
-//! recorded; older ones in a text of JavaScript, `var linuxPerfData = "\`, whose lines end with
-//! `\n\`. A page without its end is cut off.
+//! recorded. Older ones have it in a text of JavaScript, `var linuxPerfData = "\`, whose lines end
+//! with `\n\`. A page without its end is cut off.
 
 use std::io::Read;
 

@@ -68,8 +68,8 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Whether a file that begins with `sample` is one of Perfetto's: packets, one behind the other, of
-/// known fields, and no text that begins with an empty line.
+/// Whether a file that begins with `sample` is one of Perfetto's. That is packets, one behind the
+/// other, of known fields. It is no text that begins with an empty line.
 pub(in crate::import) fn is_perfetto(sample: &[u8]) -> bool {
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
     match Fields::new(sample).next() {

@@ -1,8 +1,8 @@
-//! Every key of rt-app's grammar and how it is treated here: the one list from which the reader, its
-//! messages and the tables of docs/rt-app.md come.
+//! Every key of rt-app's grammar and how it is treated here. It is the one list from which the
+//! reader, its messages and the tables of docs/rt-app.md come.
 //!
-//! The reference is upstream's parser at the commit in docs/rt-app.json, where `tools/rt-app` also
-//! writes all keys that this parser has; a test holds that list and this one equal.
+//! The reference is upstream's parser at the commit in docs/rt-app.json. There `tools/rt-app` also
+//! writes all keys that this parser has. A test holds that list and this one equal.
 
 use program::no_such;
 

@@ -122,7 +122,7 @@ impl Kind {
     }
 
     /// The phases of a round, and how many calls of this kind they make. A round of `Set` makes two
-    /// of an event counter as well; in a round of `Condition`, the first of two tasks waits for the
+    /// of an event counter as well. In a round of `Condition`, the first of two tasks waits for the
     /// second at a barrier.
     pub fn round(self) -> (String, f64) {
         let (phases, calls) = match self {

@@ -17,8 +17,8 @@ pub enum Divergence {
     RunOn,
     /// It would have stopped a task that ran on.
     Stop,
-    /// One of these, but it would have decided as the kernel did, had one of the last events come
-    /// up to 3 us earlier or later, or had a task that was to be stopped yielded first.
+    /// One of these, but a small change makes it decide as the kernel did. Either one of the last
+    /// events comes up to 3 us earlier or later, or a task that was to be stopped yields first.
     Microseconds,
 }
 

@@ -15,7 +15,7 @@
 //!
 //! Source: Yosifovich, Ionescu, Russinovich & Solomon, *Windows Internals*, part 1, 7th ed. (2017),
 //! chapter 4, "Thread scheduling": priority levels, quantum and `PsPrioritySeparation`, priority
-//! boosts, the balance set manager; the loss per wait is that of the 5th edition. For macOS: A.
+//! boosts, the balance set manager. The loss per wait is that of the 5th edition. For macOS: A.
 //! Singh, *Mac OS X Internals* (2006), 7.4: 128 levels, priorities that decay with use, and the
 //! same preemption. It stands in for both in comparisons with Linux.
 //!

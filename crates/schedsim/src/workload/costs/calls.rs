@@ -499,8 +499,8 @@ impl fmt::Display for Unknown {
 mod tests {
     use super::*;
 
-    /// A waker that is preempted after its call, each time a little later, and once in a while long after
-    /// it, as its slice is over.
+    /// A waker that is preempted after its call, each time a little later. Once in a while it is
+    /// preempted long after it, as its slice is over.
     #[test]
     fn the_cost_of_being_preempted_is_what_lies_between_the_call_and_the_switch() {
         let (waker, woken, cpu) = (TaskId(0), TaskId(1), CpuId(0));

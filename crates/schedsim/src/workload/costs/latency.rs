@@ -109,7 +109,7 @@ impl LatencyEstimates {
         filled
     }
 
-    /// The distributions for a machine: a class of idle time without one has that of the next
+    /// The distributions for a machine. A class of idle time without one has that of the next
     /// longer class that has one, or else of the next shorter.
     pub fn whole(&self) -> WakeLatency {
         let mut latency = self.latency.clone();

@@ -321,9 +321,9 @@ impl ReplayBuilder {
         }
     }
 
-    /// The waits for several objects after which the task takes nothing from any of them, and puts
-    /// nothing into one with room that it waits for. Another event ended them, or one that is not
-    /// recorded. Of one object there is no doubt.
+    /// The waits for several objects after which the task takes nothing from any of them. Nor does
+    /// it put anything into one with room that it waits for. Another event ended them, or one that
+    /// is not recorded. Of one object there is no doubt.
     fn doubt_waits(&mut self, shared: &Shared, doubted: &mut Doubted) {
         let set = |operation: Operation| {
             let epoll = match operation {

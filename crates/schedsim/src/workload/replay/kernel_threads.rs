@@ -16,7 +16,7 @@ const PER_CPU: [&str; 9] = [
     "backlog_napi",
 ];
 
-/// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`, but not
+/// The CPU that a kernel thread is bound to, from its name: `migration/3`, `kworker/3:1H`. Not
 /// `kworker/u8:2` (unbound) nor `rcuop/3` (bound to a CPU's callbacks, not to the CPU).
 ///
 /// A user's program can have such a name. A task whose process id is known to differ from its

@@ -388,8 +388,8 @@ impl Placed {
         }
     }
 
-    /// A wait of `by` for the end of `child`, if it waits for any of its children there: for one
-    /// more that has ended, which it takes afterwards. Others wait for this end itself.
+    /// A wait of `by` for the end of `child`, if it waits for any of its children there. It is for
+    /// one more that has ended, which it takes afterwards. Others wait for this end itself.
     pub fn join(&self, by: TaskId, child: TaskId) -> Option<Operation> {
         let (parent, epoll) = self.reaped.get(&child)?;
         (*parent == by).then_some(Operation::Poll(*epoll))

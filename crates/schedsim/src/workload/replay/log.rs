@@ -52,9 +52,10 @@ pub(super) enum Did {
 
 /// The log of one task.
 ///
-/// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`; a sleep has a second word, `kind
-/// (2 bits) | within (3 bits) | pause (59 bits)`; a run of 4.3 s or more stands in a word of its own before the deed. A
-/// call has two more words, `at (32 bits) | index (32 bits)` and the operation's second word.
+/// A word is `tag (3 bits) | argument (29 bits) | run (32 bits)`. A sleep has a second word,
+/// `kind (2 bits) | within (3 bits) | pause (59 bits)`. A run of 4.3 s or more stands in a word of
+/// its own before the deed. A call has two more words, `at (32 bits) | index (32 bits)` and the
+/// operation's second word.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     words: Vec<u64>,

@@ -3,12 +3,12 @@
 //! A task waits for a signal only if it does not find what it needs, and that depends on the order
 //! of the tasks. A critical section that signals makes something there for another to take: it adds
 //! one to the condition's counter. A section that waits takes one. So does every section that
-//! begins at the same place of the program, or signals the same conditions, also where it did not
-//! have to wait. A broadcast lets all pass that wait then, or all that ever come.
+//! begins at the same place of the program, or signals the same conditions. It takes one also where
+//! it did not have to wait. A broadcast lets all pass that wait then, or all that ever come.
 //!
-//! That is a reading of the recording, and the recording is held against it: no section may have
-//! taken what was not there, and tasks must have waited only while there was nothing. A condition
-//! for which that is not so explains nothing, and neither does its mutex.
+//! That is a reading of the recording, and the recording is held against it. No section may have
+//! taken what was not there. Tasks must have waited only while there was nothing. A condition for
+//! which that is not so explains nothing, and neither does its mutex.
 
 use super::ReplayBuilder;
 use crate::workload::{Eventfd, Operation, Shared};
@@ -395,8 +395,8 @@ impl Counter {
     }
 }
 
-/// What each section takes: what those have waited for that begin at the same place of the program,
-/// or, if not `by_site`, those that signal the same, or less.
+/// What each section takes: what those have waited for that begin at the same place of the program.
+/// If not `by_site`, it is what those have waited for that signal the same, or less.
 fn takes(sections: &[Section], by_site: bool) -> Option<Vec<BTreeSet<u32>>> {
     type Class = (u64, BTreeSet<(u32, bool)>);
     let class = |section: &Section| -> Class {

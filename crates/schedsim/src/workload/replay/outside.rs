@@ -1,9 +1,9 @@
 //! The tasks of a recording that are not of the program.
 //!
-//! A recorder takes the calls of the program's tasks alone, so that a task with calls, or one that
-//! such a task has forked, is the program's. A task that a sleep of the program depends on is part
-//! of it, too, and so is one that the program wakes most of the time: the kernel thread that writes
-//! a file, for example.
+//! A recorder takes the calls of the program's tasks alone. So a task with calls is the program's,
+//! and so is one that such a task has forked. A task that a sleep of the program depends on is part
+//! of it, too. So is one that the program wakes most of the time: the kernel thread that writes a
+//! file, for example.
 
 use super::KernelWork;
 use super::kernel_threads::is_kernel_thread;

@@ -56,8 +56,8 @@ pub struct ReplayReport {
     pub operations: u64,
     /// How the sleeps of tasks with recorded calls ended.
     pub wakeups: Explained,
-    /// Pipes, pairs of sockets and event counters from which more was taken than was put in, or
-    /// the reverse: the recording does not have both sides.
+    /// Pipes, pairs of sockets and event counters from which more was taken than was put in, or the
+    /// reverse. The recording does not have both sides.
     pub doubted_objects: u64,
     /// Such objects whose order tokens decide, which keep the recorded order.
     pub ordered_objects: u64,

@@ -20,7 +20,7 @@ pub(super) struct Calls {
     pub forked: Option<(TaskId, Time)>,
     /// The last task of those that it created that has ended, since the last signal.
     pub ended: Option<TaskId>,
-    /// The CPU of the waking that ends the sleep, and the one on which the task ran last; only of
+    /// The CPU of the waking that ends the sleep, and the one on which the task ran last. Only of
     /// the sleep that is put in next.
     pub on: Option<(CpuId, CpuId)>,
 }

@@ -2,9 +2,9 @@
 //!
 //! An interrupt can hit any running task, so its wakings name each task in proportion to the task's
 //! run time. A task that wakes another does so repeatedly, and is often woken by it in return. All
-//! wakings of one task by another get the same verdict, in two rounds: first the pairs for which
-//! the recording has evidence, then the others by the results of the first round for the woken
-//! task.
+//! wakings of one task by another get the same verdict, in two rounds. The first decides the pairs
+//! for which the recording has evidence. The second decides the others by the results of the first
+//! round for the woken task.
 
 use super::kernel_threads::is_woken_by_interrupts;
 use super::log::{Deed, Kind};
