@@ -94,3 +94,8 @@ pub const ENUMS: &[(&str, u64)] = &[
     ("SCX_ENQ_CLEAR_OPSS", 1 << 56),
     ("SCX_ENQ_DSQ_PRIQ", ENQ_PRIQ),
 ];
+
+/// A name of the kernel's without the suffix `___…` by which programs tell its versions apart.
+pub fn unversioned(name: &str) -> &str {
+    name.split_once("___").map_or(name, |(plain, _)| plain)
+}

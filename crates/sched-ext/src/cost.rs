@@ -5,6 +5,7 @@
 //! each by itself (`tools/compiled --prices`). The constant of an instruction is fitted on scx_simple
 //! and scx_flash. docs/compiled.md has the errors for other schedulers.
 
+use super::constants::unversioned;
 use bpf::{Called, Machine, MapKind};
 
 /// Entry and exit: the trampoline, and the kernel's accounting of programs.
@@ -97,9 +98,9 @@ pub const fn of_callback(executed: u64, called: u64) -> u64 {
     ENTRY + executed * HUNDRED / 100 + called
 }
 
-/// By its name, without what programs add to tell versions apart.
+/// By its name, in any version.
 fn of_function(name: &str) -> u32 {
-    let plain = name.split_once("___").map_or(name, |(plain, _)| plain);
+    let plain = unversioned(name);
     FUNCTIONS.iter().find(|(known, _)| *known == plain).map_or(OTHER, |&(_, cost)| cost)
 }
 

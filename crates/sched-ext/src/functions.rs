@@ -5,11 +5,12 @@ mod masks;
 mod picks;
 mod plain;
 
+use super::constants::unversioned;
 use super::kernel::{E2BIG, EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, Function, Kernel, errno};
 
-/// The function of this name, without the suffix `___…` by which programs tell versions apart.
+/// The function of this name, in any version.
 pub fn named(name: &str) -> Option<Function> {
-    let plain = name.split_once("___").map_or(name, |(plain, _)| plain);
+    let plain = unversioned(name);
     let tables = [inserts::FUNCTIONS, picks::FUNCTIONS, masks::FUNCTIONS, plain::FUNCTIONS];
     let mut all = tables.into_iter().flatten();
     all.find(|(known, _)| *known == plain).map(|&(_, function)| function)
