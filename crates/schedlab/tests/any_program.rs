@@ -32,6 +32,7 @@ fn rows(output: &Output) -> Vec<Value> {
 /// A script with an interpreter, a file that it is given, programs in a pipe, bytes that are no
 /// text, and an exit status of its own.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_program_writes_and_ends_as_it_does_here_and_the_same_bytes_twice() {
     if !has_guests() {
         return;
@@ -71,6 +72,7 @@ fn a_program_writes_and_ends_as_it_does_here_and_the_same_bytes_twice() {
 /// A program of a package runs in a file system of packages alone, which nothing of this machine is
 /// in.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_program_that_this_machine_has_not_comes_in_a_package() {
     if !has_guests() {
         return;
@@ -132,6 +134,7 @@ fn a_number_that_a_program_prints_is_a_metric() {
 /// Each task is there by name, and none of the guest's own: the CPU time of all is that of the
 /// programs together, and work that is done four times takes four times as long.
 #[test]
+#[ignore = "long: tools/long"]
 fn the_tasks_of_a_program_are_counted_and_nobody_elses() {
     if !has_guests() {
         return;
@@ -171,6 +174,7 @@ fn the_tasks_of_a_program_are_counted_and_nobody_elses() {
 
 /// What a program of the shell does to its guest, and what is then said, with which exit code.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_program_beyond_a_limit_or_that_takes_its_guest_down_is_told_by_name() {
     if !has_guests() {
         return;

@@ -180,6 +180,7 @@ struct sched_ext_ops fair_ops = {
 /// The simulator decides as the kernel with the same object, in the kernel's own state. One that
 /// charges more in the simulator, whose tasks have other names, is found by its virtual times.
 #[test]
+#[ignore = "long: tools/long"]
 fn slices_and_virtual_times_are_the_kernels() {
     if !is_possible() {
         return;

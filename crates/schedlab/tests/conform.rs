@@ -41,6 +41,7 @@ fn verdicts(document: &Value) -> Vec<(String, String)> {
 
 /// A scheduler that gives all, twice the same bytes, and the report that it gets.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_scheduler_that_gives_what_it_owes_holds_all_checks() {
     if !is_possible() {
         return;
@@ -95,6 +96,7 @@ const CANARIES: [(&str, &str, &str, &str); 11] = [
 ];
 
 #[test]
+#[ignore = "long: tools/long"]
 fn each_check_catches_a_canary_that_fails_it() {
     if !is_possible() {
         return;
@@ -117,6 +119,7 @@ fn each_check_catches_a_canary_that_fails_it() {
 
 /// A guest that hangs is an answer, and what was to come is not asked.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_scheduler_that_hangs_the_kernel_fails_the_check_that_ran() {
     if !is_possible() {
         return;

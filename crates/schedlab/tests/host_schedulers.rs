@@ -68,6 +68,7 @@ fn stopped(text: &str, candidate: &str) -> Option<f64> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn a_scheduler_is_loaded_for_its_rounds_only_and_is_gone_after_any_end() {
     let script = r#"
         export HOME=/tmp

@@ -232,6 +232,7 @@ fn crate_with(place: &Place, name: &str, old: &str, new: &str) {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn crates_are_compiled_apart_and_their_tricks_are_verdicts() {
     let place = Place::new(SUITE);
     let dispatch = "        let next = self.waiting";

@@ -143,6 +143,7 @@ fn a_changed_kernel_states_what_it_read_back_and_counts_otherwise() {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn what_a_kernel_does_not_know_is_refused_by_name() {
     if image("6.18").is_none() {
         return;
@@ -169,6 +170,7 @@ fn what_a_kernel_does_not_know_is_refused_by_name() {
 
 /// What is counted by function is what the clock counts, and counting changes no number.
 #[test]
+#[ignore = "long: tools/long"]
 fn the_functions_of_a_workload_add_up_to_its_makespan() {
     if image("6.18").is_none() {
         return;
@@ -314,6 +316,7 @@ fn without_qemu_or_with_an_old_one_nothing_is_fetched_or_built_in_vain() {
 
 /// A tree that makes Debian's own kernel gives its numbers.
 #[test]
+#[ignore = "long: tools/long"]
 fn a_built_kernel_counts_as_the_same_kernel_by_its_path() {
     let Some(image) = image("6.1") else { return };
     let place = Laboratory::new();
@@ -330,6 +333,7 @@ fn a_built_kernel_counts_as_the_same_kernel_by_its_path() {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn a_bisection_over_commits_finds_the_commit_that_changed_the_number() {
     let (Some(old), Some(new)) = (image("6.1"), image("6.18")) else { return };
     let place = Laboratory::new();

@@ -183,6 +183,7 @@ fn wrong(times: Times, one: Times, cpus: u16) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn cpus_in_lockstep_keep_time_and_without_the_plugin_they_do_not() {
     let guests = std::env::var("SCHEDLAB_LOCKSTEP").unwrap_or("6.18:4 6.1:2".to_string());
     let mut canary = None;

@@ -10,6 +10,7 @@ use std::process::Command;
 const MISSING: i32 = 77;
 
 #[test]
+#[ignore = "long: tools/long"]
 fn sixteen_cpus_repeat_themselves_and_are_all_used() {
     let cpus = std::env::var("SCHEDLAB_CPUS").unwrap_or("16".to_string());
     let cpus: u32 = cpus.parse().expect("a number of CPUs");

@@ -37,6 +37,7 @@ fn error(rows: &[Value], workload: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn what_calls_cost_predicts_other_workloads() {
     if let Err(missing) = Qemu::find() {
         eprintln!("skipped: predictions for real kernels: {missing}");

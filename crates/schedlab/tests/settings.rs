@@ -122,6 +122,7 @@ fn measured(variants: &[Closed], cpus: u16, qemu: Qemu) -> Vec<Vec<f64>> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn the_simulator_and_a_kernel_give_tasks_the_same_shares_under_each_setting() {
     let two = hogs(&["a", "b"], Nanos(200_000_000));
     let settings = [

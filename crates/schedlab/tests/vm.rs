@@ -128,6 +128,7 @@ fn pathfinder(inherit: bool) -> Closed {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn a_workload_ends_after_its_duration_in_every_real_time_class() {
     const MS: u64 = 1_000_000;
     let deadline = Class::Deadline { runtime: 4 * MS, deadline: 10 * MS, period: 10 * MS };
@@ -171,6 +172,7 @@ fn a_workload_ends_after_its_duration_in_every_real_time_class() {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn each_kernel_repeats_itself_on_one_cpu_and_the_newer_one_on_two_and_four() {
     let yields: Vec<Job> = [2, 32].map(|tasks| yields::job(tasks, Class::Other)).into();
     let with_mixed =
@@ -496,6 +498,7 @@ fn a_killed_program_leaves_no_guest_behind() {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn what_runs_in_a_guest_comes_to_the_same_alone_and_after_others_and_members_differ() {
     if guest("6.1", 1, Vec::new()).is_none() {
         return;
@@ -557,6 +560,7 @@ fn what_runs_in_a_guest_comes_to_the_same_alone_and_after_others_and_members_dif
 /// Under a policy that compares sums of run times two boots differ from a moment on that hangs on a
 /// microsecond, and the simulator is one boot more.
 #[test]
+#[ignore = "long: tools/long"]
 fn boots_differ_by_microseconds_and_a_simulation_is_as_near_as_another_boot() {
     if guest_under("eevdf", 1, Vec::new()).is_none() {
         return;
@@ -603,6 +607,7 @@ fn boots_differ_by_microseconds_and_a_simulation_is_as_near_as_another_boot() {
 
 /// Schedulers in BPF are judged in a guest, and what is none has a verdict that says why.
 #[test]
+#[ignore = "long: tools/long"]
 fn candidates_are_judged_in_a_guest() {
     if newer_qemu::of(1, &|_| {}).is_err() || std::env::var_os("SCHEDLAB_SCX").is_none() {
         return eprintln!("skipped: a judge of guests: no QEMU, or SCHEDLAB_SCX is not set");

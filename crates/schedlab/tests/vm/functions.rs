@@ -36,6 +36,7 @@ fn counted(guest: &Guest) -> (Split, Transcript) {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn the_instructions_of_a_scheduler_are_parted_by_side_and_by_callback() {
     let jobs = vec![yields::job(8, Class::Other)];
     for (policy, has_program) in [("bpf:rr", false), ("central:rr", true)] {

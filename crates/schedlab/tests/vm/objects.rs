@@ -251,6 +251,7 @@ fn sockets() -> Vec<(&'static str, Closed)> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn sockets_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&sockets());
 }
@@ -300,6 +301,7 @@ fn eventfds() -> Vec<(&'static str, Closed)> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn event_counters_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&eventfds());
 }
@@ -357,6 +359,7 @@ fn epolls() -> Vec<(&'static str, Closed)> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn sets_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&epolls());
 }
@@ -555,6 +558,7 @@ fn event_loops() -> Vec<(&'static str, Closed)> {
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn event_loops_wake_and_run_whom_the_kernel_does_event_for_event() {
     agree(&event_loops());
 }

@@ -34,6 +34,7 @@ fn conformance(scheduler: &Scheduler, workload: &Closed, real: &closed::Measured
 }
 
 #[test]
+#[ignore = "long: tools/long"]
 fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of_tasks() {
     let jobs: Vec<Job> = [2, 64].map(|tasks| yields::job(tasks, Class::Other)).into();
     let jobs: Vec<Job> =
@@ -75,6 +76,7 @@ fn lists_in_bpf_and_user_space_keep_the_simulated_order_at_a_cost_independent_of
 /// the ratio of the middle two went from 1.30 to 1.76 by the seed and by the bytes of the program in
 /// the guest; of sixteen it is 1.43 and 1.44.
 #[test]
+#[ignore = "long: tools/long"]
 fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
     if guest_under("bpf:ruler", 1, Vec::new()).is_none() {
         return;
@@ -99,6 +101,7 @@ fn on_two_cpus_nobody_is_left_behind_in_a_pass_of_the_ruler() {
 /// guest's. A policy in user space hears of nice values that tasks give themselves, and begins anew
 /// with each job.
 #[test]
+#[ignore = "long: tools/long"]
 fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
     if guest_under("bpf:rr", 1, Vec::new()).is_none() {
         return;
@@ -146,6 +149,7 @@ fn on_two_cpus_the_kernel_shares_them_out_as_the_simulator_does() {
 /// sleep, when timers fire is a matter of microseconds, so that only the bursts that were recorded
 /// tell.
 #[test]
+#[ignore = "long: tools/long"]
 fn policies_decide_in_the_kernel_as_on_the_host_and_ruler_keeps_the_simulated_order() {
     if guest_under("bpf:ruler", 1, Vec::new()).is_none() {
         return;
