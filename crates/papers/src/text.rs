@@ -1,6 +1,7 @@
 //! The tables and verdicts of a paper as text.
 
 use super::Paper;
+use program::terminal::wrapped;
 use results::{Align, Row, Table, Verdict};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -91,23 +92,8 @@ fn claims(rows: &[&Row]) -> String {
     out
 }
 
-/// Wraps lines at spaces.
 fn wrap(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line)
-                if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= WORDS =>
-            {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
-    lines.join("\n")
+    wrapped(text, WORDS).join("\n")
 }
 
 fn number(row: &Row) -> String {

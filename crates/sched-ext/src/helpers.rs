@@ -25,7 +25,15 @@ impl Outside for Kernel<'_> {
     ) -> Result<u64, Fault> {
         let called = self.functions.get(function.0 as usize).copied().flatten();
         match called {
-            Some(called) => called(self, machine, arguments),
+            Some(known) if known.places.has(self.callback) => {
+                (known.call)(self, machine, arguments)
+            }
+            Some(known) => {
+                let name = &machine.object().functions()[function.0 as usize].name;
+                let (here, places) = (self.callback.name(), known.places.names());
+                self.core.error(format!("{name} called in {here}, only allowed in {places}"));
+                Ok(0)
+            }
             None => Err(Fault::new("calls a kernel function that is not there")),
         }
     }

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod callbacks;
 mod constants;
 mod core;
 mod cost;
@@ -31,6 +32,7 @@ mod policy;
 mod queues;
 pub mod trace;
 
+pub use callbacks::{Callback, Op};
 pub use functions::names as function_names;
-pub use loaded::{Limits, Loaded, Op, Unfit};
+pub use loaded::{Limits, Loaded, Unfit};
 pub use policy::Compiled;

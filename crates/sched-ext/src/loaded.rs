@@ -1,5 +1,6 @@
 //! An object that has a scheduler, ready to be loaded again and again.
 
+use super::callbacks::{OPS, Places};
 use super::constants::{
     ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_FLAGS, OPS_KEEP_BUILTIN_IDLE,
 };
@@ -7,7 +8,7 @@ use super::core::Traits;
 use super::cost::Costs;
 use super::functions;
 use super::helpers;
-use super::kernel::Function;
+use super::kernel::Known;
 use bpf::{
     KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings, StructOps,
 };
@@ -33,54 +34,6 @@ const OF_TABLE: &str = "ops.";
 const SETTABLE: [&str; 3] = ["flags", "timeout_ms", "dispatch_max_batch"];
 /// As of Linux 6.18.
 const VERSION: u64 = 6 << 16 | 18 << 8;
-
-macro_rules! operations {
-    ($($name:ident $text:literal,)*) => {
-        /// An operation of a scheduler.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[allow(missing_docs, reason = "each is named as the member that it is")]
-        pub enum Op { $($name,)* }
-
-        const OPS: &[(Op, &str)] = &[$((Op::$name, $text),)*];
-    };
-}
-
-operations! {
-    SelectCpu "select_cpu",
-    Enqueue "enqueue",
-    Dequeue "dequeue",
-    Dispatch "dispatch",
-    Tick "tick",
-    Runnable "runnable",
-    Running "running",
-    Stopping "stopping",
-    Quiescent "quiescent",
-    Yield "yield",
-    SetWeight "set_weight",
-    SetCpumask "set_cpumask",
-    UpdateIdle "update_idle",
-    CpuAcquire "cpu_acquire",
-    CpuRelease "cpu_release",
-    InitTask "init_task",
-    ExitTask "exit_task",
-    Enable "enable",
-    Disable "disable",
-    CgroupInit "cgroup_init",
-    Init "init",
-    Exit "exit",
-}
-
-impl Op {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Op> {
-        OPS.iter().map(|&(op, _)| op)
-    }
-
-    /// The name of the member.
-    pub fn name(self) -> &'static str {
-        OPS[self as usize].1
-    }
-}
 
 /// Why an object cannot be a policy.
 #[derive(Debug)]
@@ -135,7 +88,7 @@ pub struct Loaded {
     object: Arc<Object>,
     operations: Arc<[Option<ProgramId>]>,
     /// The kernel's functions, by their numbers in the object.
-    functions: Arc<[Option<Function>]>,
+    functions: Arc<[Option<Known>]>,
     /// What these take.
     costs: Arc<Costs>,
     /// Constants of the object, as bytes by name.
@@ -193,8 +146,11 @@ impl Loaded {
             _ => 0,
         };
         let operations: Vec<_> = OPS.iter().map(|(_, name)| program(name)).collect();
-        let functions: Vec<_> =
-            object.functions().iter().map(|function| functions::named(&function.name)).collect();
+        let known = |function: &bpf::Function| {
+            let call = functions::named(&function.name)?;
+            Some(Known { call, places: Places::of(&function.name) })
+        };
+        let functions: Vec<_> = object.functions().iter().map(known).collect();
         let costs = Costs::of(object.functions().iter().map(|function| &*function.name));
         let (timeout, batch) = (number("timeout_ms"), number("dispatch_max_batch"));
         let flags = number("flags");
@@ -332,7 +288,7 @@ impl Loaded {
     }
 
     /// All of them, by number.
-    pub fn functions(&self) -> &Arc<[Option<Function>]> {
+    pub fn functions(&self) -> &Arc<[Option<Known>]> {
         &self.functions
     }
 

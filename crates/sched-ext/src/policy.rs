@@ -7,9 +7,10 @@
 mod calls;
 mod shown;
 
+use super::callbacks::Op;
 use super::constants as c;
 use super::core::{Answer, Asked, Core, Custody, Timer};
-use super::loaded::{Loaded, Op};
+use super::loaded::Loaded;
 use super::queues::QueueId;
 use super::trace::Tracer;
 use bpf::{Address, Machine};

@@ -8,7 +8,7 @@ mod callback;
 mod filter;
 mod words;
 
-pub use filter::{Callback, Depth, Filter, Task};
+pub use filter::{Depth, Filter, Task};
 
 use crate::core::{Answer, Core};
 use crate::kernel::Kernel;

@@ -183,3 +183,20 @@ fn members_of_the_table_are_set_as_a_loader_does() {
         assert!(wrong.contains(words), "{wrong}");
     }
 }
+
+/// The kernel ejects it too: `schedlab/tests/bare.rs`.
+#[test]
+fn a_function_of_queues_that_is_called_elsewhere_ends_the_scheduler() {
+    expect(
+        "static void running(struct task_struct *p) { scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, 1, 0); }",
+        "scx_bpf_dsq_insert called in running, only allowed in select_cpu, enqueue, dispatch",
+    );
+    expect(
+        "static void enqueue(struct task_struct *p, u64 flags) { scx_bpf_dsq_move_to_local(SCX_DSQ_GLOBAL); }",
+        "called in enqueue, only allowed in dispatch",
+    );
+    expect(
+        "static void tick(struct task_struct *p) { scx_bpf_create_dsq(3, -1); }",
+        "called in tick, only allowed in init_task, cgroup_init, init, exit",
+    );
+}

@@ -4,6 +4,7 @@
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 use program::name;
+use program::terminal::wrapped;
 use std::fmt::Write;
 
 /// What `schedlab` alone and `schedlab -h` print: ten lines, with commands that need no file.
@@ -60,15 +61,9 @@ fn groups(command: &Command) -> String {
                 None if *name == HELP.0 => HELP.1.to_string(),
                 None => continue,
             };
-            let mut line = format!("  {name:NAMES$}");
-            for word in about.split_whitespace() {
-                if line.chars().count() + 1 + word.chars().count() > LINE {
-                    let _ = writeln!(text, "{line}");
-                    line = " ".repeat(2 + NAMES);
-                }
-                line = line + " " + word;
-            }
-            let _ = writeln!(text, "{line}");
+            let indent = format!("\n{:1$}", "", NAMES + "   ".len());
+            let about = wrapped(&about, LINE - indent.len() + 1).join(&indent);
+            let _ = writeln!(text, "  {name:NAMES$} {about}");
         }
     }
     text

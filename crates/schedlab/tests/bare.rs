@@ -7,8 +7,17 @@ use std::process::Command;
 
 /// The exit code, and all that is said.
 fn compare(place: &Path, policies: &[&str], more: &[&str]) -> (Option<i32>, String) {
+    compare_on("vm", place, policies, more)
+}
+
+fn compare_on(
+    world: &str,
+    place: &Path,
+    policies: &[&str],
+    more: &[&str],
+) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.args(["compare", "yield:8", "--on", "vm", "--ensemble", "1"]).args(more);
+    command.args(["compare", "yield:8", "--on", world, "--ensemble", "1"]).args(more);
     policies.iter().for_each(|policy| _ = command.args(["--policy", policy]));
     let output = command.current_dir(place).output().expect("it starts");
     let both = [output.stdout, output.stderr].concat();
@@ -148,6 +157,44 @@ fn a_source_and_an_object_schedule_and_one_that_fails_leaves_the_others_their_nu
     let numbers = [policies[0], policies[2], policies[3]].map(|name| of(name).value.expect(name));
     assert!(numbers.iter().all(|value| (2_000.0..6_000.0).contains(value)), "{numbers:?}");
     assert!((numbers[1] / numbers[2] - 1.0).abs() < 0.02, "{numbers:?}");
+}
+
+/// A function of queues may be called where the kernel asks for it. Elsewhere it ends the scheduler,
+/// in the kernel and in the simulator.
+#[test]
+#[ignore = "long: tools/long"]
+fn a_function_called_out_of_place_ends_the_scheduler_in_the_kernel_and_in_the_simulator() {
+    if !is_possible() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    for (name, call, is_free) in [
+        ("insert", "scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, SCX_SLICE_DFL, 0)", false),
+        ("move", "scx_bpf_dsq_move_to_local(7, 0)", false),
+        ("slots", "scx_bpf_dispatch_nr_slots()", false),
+        ("choose", "bool is_idle; scx_bpf_select_cpu_dfl(p, 0, 0, &is_idle)", false),
+        ("count", "scx_bpf_dsq_nr_queued(7)", true),
+    ] {
+        let running =
+            format!("void BPF_STRUCT_OPS(fifo_running, struct task_struct *p) {{ {call}; }}\n");
+        let text = FIFO
+            .replace("TARGET", "7")
+            .replace("SEC(\".struct_ops", &(running + "SEC(\".struct_ops"));
+        let text = text.replace(".init =", ".running = (void *)fifo_running,\n\t.init =");
+        let file = format!("{name}.bpf.c");
+        fs::write(place.path().join(&file), text).expect("a file");
+        let policy = format!("scx:{file}");
+        for (world, words) in [("sim", "called in running"), ("vm", "kfunc with mask")] {
+            let (code, said) = compare_on(
+                world,
+                place.path(),
+                &["kernel:other", &policy][usize::from(world == "sim")..],
+                &["-o", world],
+            );
+            assert_eq!(code, Some(if is_free { 0 } else { 4 }), "{name}, {world}: {said}");
+            assert!(is_free || said.contains(words), "{name}, {world}: {said}");
+        }
+    }
 }
 
 /// One queue for all CPUs, by virtual time.

@@ -80,6 +80,8 @@ pub struct Compare {
     /// rr:PRIORITY, deadline:RUNTIME/DEADLINE/PERIOD. The default on vm: kernel:other; on host:
     /// kernel:other,kernel:batch,kernel:idle,kernel:fifo:50,kernel:rr:50.
     ///
+    /// On sim also compiled schedulers of sched_ext, as in scx:scx_simple.bpf.o.
+    ///
     /// On vm also schedulers in BPF, as in bpf:rr, and any scheduler of sched_ext, as in
     /// scx:./scx_simple or 'scx:./scx_bpfland -s 5000', the last of its list. Any other policy
     /// decides in user space there, through the kernel's sched_ext.

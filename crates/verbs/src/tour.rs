@@ -1,6 +1,7 @@
 //! `schedlab tour`: a first session, on data that the program has within it.
 
 use clap::Args;
+use program::terminal::wrapped;
 use program::{Error, name, print};
 use std::fs;
 use std::io::{BufRead, IsTerminal, stdin};
@@ -148,22 +149,9 @@ fn goes_on() -> Result<bool, Error> {
     Ok(read > 0 && !line.trim().eq_ignore_ascii_case("q"))
 }
 
-/// `text` in lines of at most 80 characters.
 fn filled(text: &str) -> String {
     const WIDTH: usize = 80;
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().expect("it begins with one");
-        if last.is_empty() {
-            *last += word;
-        } else if last.chars().count() + 1 + word.chars().count() <= WIDTH {
-            *last += " ";
-            *last += word;
-        } else {
-            lines.push(word.to_string());
-        }
-    }
-    lines.join("\n")
+    wrapped(text, WIDTH).join("\n")
 }
 
 fn farewell(folder: &Path) -> String {

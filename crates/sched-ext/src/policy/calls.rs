@@ -1,10 +1,10 @@
 //! Calls of the scheduler's programs, each traced if that is wanted.
 
 use super::Compiled;
+use crate::callbacks::{Callback, Op};
 use crate::cost;
 use crate::kernel::Kernel;
-use crate::loaded::Op;
-use crate::trace::{Arguments, Callback};
+use crate::trace::Arguments;
 use schedsim::policy::Context;
 
 impl Compiled {
@@ -14,8 +14,9 @@ impl Compiled {
         let Some(program) = self.loaded.program(op).filter(|_| self.core.exit.is_none()) else {
             return 0;
         };
+        let callback = Callback::Op(op);
         let (functions, costs) = (self.loaded.functions(), self.loaded.costs());
-        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs };
+        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs, callback };
         self.machine.cpu = kernel.core.this.0.into();
         let machine = &mut self.machine;
         let before = machine.executed();
@@ -23,7 +24,7 @@ impl Compiled {
             None => machine.run(&mut kernel, program, arguments),
             Some(tracer) => {
                 let arguments = Arguments::Operation(arguments);
-                tracer.run(machine, kernel, Callback::Op(op), program, arguments)
+                tracer.run(machine, kernel, callback, program, arguments)
             }
         };
         self.account_for_work(before);
@@ -46,15 +47,16 @@ impl Compiled {
 
     /// Calls the function of a timer. A fault ends the scheduler.
     pub(super) fn ring(&mut self, cx: &mut Context, callback: u64, arguments: [u64; 5]) {
+        let at = Callback::Timer;
         let (functions, costs) = (self.loaded.functions(), self.loaded.costs());
-        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs };
+        let mut kernel = Kernel { core: &mut self.core, cx, functions, costs, callback: at };
         let machine = &mut self.machine;
         machine.cpu = kernel.core.this.0.into();
         let before = machine.executed();
         let called = match (&mut self.tracer, machine.program_at(callback)) {
             (Some(tracer), Some(program)) => {
                 let with = Arguments::Timer { callback, arguments };
-                tracer.run(machine, kernel, Callback::Timer, program, with)
+                tracer.run(machine, kernel, at, program, with)
             }
             _ => machine.call(&mut kernel, callback, arguments),
         };

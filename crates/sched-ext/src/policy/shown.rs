@@ -1,8 +1,8 @@
 //! Tasks as the scheduler sees them, and those that have waited too long.
 
 use super::Compiled;
+use crate::callbacks::Op;
 use crate::core::{Answer, Task};
-use crate::loaded::Op;
 use crate::masks::Mask;
 use crate::memory;
 use bpf::Address;

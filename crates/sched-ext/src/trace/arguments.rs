@@ -1,6 +1,6 @@
 //! What the kernel calls the arguments of operations, functions and helpers.
 
-use crate::loaded::Op;
+use crate::callbacks::Op;
 
 /// Those of an operation, and whether it has a result.
 pub fn of_operation(op: Op) -> (&'static str, bool) {

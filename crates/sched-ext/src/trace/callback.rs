@@ -1,8 +1,9 @@
 //! A callback while it runs: all that it does becomes lines.
 
-use super::filter::{Callback, Depth};
+use super::filter::Depth;
 use super::words::{Words, error, own_queue};
 use super::{Arguments, CHUNK, MOST_HELD, Tracer, arguments};
+use crate::callbacks::Callback;
 use crate::core::Answer;
 use crate::cost;
 use crate::kernel::Kernel;

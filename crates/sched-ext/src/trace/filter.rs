@@ -1,32 +1,8 @@
 //! What of a scheduler is traced.
 
-use crate::loaded::Op;
+use crate::callbacks::Callback;
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeSet;
-
-/// A callback: an operation, or the function of a timer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Callback {
-    /// An operation.
-    Op(Op),
-    /// The function of a timer.
-    Timer,
-}
-
-impl Callback {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Callback> {
-        Op::all().map(Callback::Op).chain([Callback::Timer])
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Callback::Op(op) => op.name(),
-            Callback::Timer => "timer",
-        }
-    }
-}
 
 /// How much is shown of a callback. Each shows what those before it do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

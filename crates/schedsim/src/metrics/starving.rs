@@ -14,9 +14,9 @@ impl Part {
     ///
     /// They do if one of them waits without a break for longer than each of three times. These are
     /// 100 ms, a tenth of the `run`, and ten times the longest such wait under the baseline. They
-    /// also do if they are unfinished and got less than a tenth of their CPU time under the
-    /// baseline. A task that is last in a long queue does not starve, nor does one that has nothing
-    /// to do.
+    /// also do if fewer of them finish than under the baseline, with less than a tenth of the CPU
+    /// time there. A task that is last in a long queue does not starve, nor does one that has
+    /// nothing to do.
     pub fn starves(&self, baseline: &Part, run: Nanos) -> bool {
         let wait = self.wait_max();
         let waits =
