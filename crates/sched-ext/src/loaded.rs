@@ -1,6 +1,6 @@
 //! An object that has a scheduler, ready to be loaded again and again.
 
-use super::callbacks::{OPS, Places};
+use super::callbacks::{OPS, Op, Places};
 use super::constants::{
     ENUMS, HZ, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_LAST, OPS_FLAGS, OPS_KEEP_BUILTIN_IDLE,
 };

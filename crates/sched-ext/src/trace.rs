@@ -10,6 +10,7 @@ mod words;
 
 pub use filter::{Depth, Filter, Task};
 
+use crate::callbacks::Callback;
 use crate::core::{Answer, Core};
 use crate::kernel::Kernel;
 use crate::loaded::Loaded;
