@@ -90,7 +90,7 @@ impl Callback {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places(u32);
 
-/// Those in which no lock of a run queue is held.
+/// Those in which no lock of a queue is held.
 const UNLOCKED: &[Callback] = &[
     Callback::Op(Op::Init),
     Callback::Op(Op::Exit),
