@@ -16,7 +16,7 @@ T = 3.922
 @pytest.fixture(scope="module")
 def simulator(root):
     """The rows of the example `unix1990`, for Central Queue."""
-    command = ["cargo", "run", "--locked", "-q", "-p", "schedsim", "--example", "unix1990", "--", str(LOAD), str(TASKS), str(RUNS)]
+    command = ["cargo", "run", "--locked", "-q", "--example", "unix1990", "--", str(LOAD), str(TASKS), str(RUNS)]
     out = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
     rows = list(csv.DictReader(out.splitlines(), delimiter="\t"))
     return [row for row in rows if row["policy"] == "central:rr"]
