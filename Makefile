@@ -3,7 +3,7 @@
 # Quick to build: not optimised, and without papers, Parquet and the runner of this machine and guests.
 LAB := target/lab/schedlab
 
-.PHONY: lab test bench kernel docs book install clean
+.PHONY: lab test long bench kernel docs book install clean
 
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
@@ -18,6 +18,11 @@ install: ## build, then put schedlab, its man pages and completions below PREFIX
 test: ## everything that CI runs
 	@tools/setup test
 	tools/test
+
+long: ## what takes longer than CI may: an hour of guests, fuzzing, packages (docs/long-tests.csv)
+	@tools/setup test
+	cargo build --locked -q -p schedlab-scx -p schedlab-recorder
+	tools/long
 
 bench: ## measure, print, judge nothing
 	@tools/setup bench
