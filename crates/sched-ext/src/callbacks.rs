@@ -78,7 +78,7 @@ impl Callback {
     }
 
     #[inline]
-    fn bit(self) -> u32 {
+    const fn bit(self) -> u32 {
         match self {
             Callback::Op(op) => 1 << op as u32,
             Callback::Timer => 1 << 31,
@@ -86,25 +86,23 @@ impl Callback {
     }
 }
 
-/// Callbacks.
+/// Callbacks: a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places(u32);
 
+const SELECT: u32 = Callback::Op(Op::SelectCpu).bit();
+const ENQUEUE: u32 = Callback::Op(Op::Enqueue).bit();
+const DISPATCH: u32 = Callback::Op(Op::Dispatch).bit();
+const TIMER: u32 = Callback::Timer.bit();
 /// Those in which no lock of a queue is held.
-const UNLOCKED: &[Callback] = &[
-    Callback::Op(Op::Init),
-    Callback::Op(Op::Exit),
-    Callback::Op(Op::InitTask),
-    Callback::Op(Op::CgroupInit),
-];
-const TIMER: &[Callback] = &[Callback::Timer];
-const SELECT: &[Callback] = &[Callback::Op(Op::SelectCpu)];
-const ENQUEUE: &[Callback] = &[Callback::Op(Op::Enqueue)];
-const DISPATCH: &[Callback] = &[Callback::Op(Op::Dispatch)];
+const UNLOCKED: u32 = Callback::Op(Op::Init).bit()
+    | Callback::Op(Op::Exit).bit()
+    | Callback::Op(Op::InitTask).bit()
+    | Callback::Op(Op::CgroupInit).bit();
 
 /// The functions that are not to be called everywhere, and where they are. `scx_bpf_reenqueue_local`
 /// is free, as its second version is.
-const BOUND: &[(&[&str], &[&[Callback]])] = &[
+const BOUND: &[(&[&str], u32)] = &[
     (
         &[
             "scx_bpf_dsq_insert",
@@ -113,11 +111,11 @@ const BOUND: &[(&[&str], &[&[Callback]])] = &[
             "scx_bpf_dispatch_vtime",
             "__scx_bpf_dsq_insert_vtime",
         ],
-        &[SELECT, ENQUEUE, DISPATCH],
+        SELECT | ENQUEUE | DISPATCH,
     ),
     (
         &["scx_bpf_select_cpu_dfl", "scx_bpf_select_cpu_and", "__scx_bpf_select_cpu_and"],
-        &[SELECT, ENQUEUE, UNLOCKED, TIMER],
+        SELECT | ENQUEUE | UNLOCKED | TIMER,
     ),
     (
         &[
@@ -126,7 +124,7 @@ const BOUND: &[(&[&str], &[&[Callback]])] = &[
             "scx_bpf_dispatch_nr_slots",
             "scx_bpf_dispatch_cancel",
         ],
-        &[DISPATCH],
+        DISPATCH,
     ),
     (
         &[
@@ -135,10 +133,10 @@ const BOUND: &[(&[&str], &[&[Callback]])] = &[
             "scx_bpf_dsq_move_vtime",
             "scx_bpf_dispatch_vtime_from_dsq",
         ],
-        &[DISPATCH, UNLOCKED, TIMER],
+        DISPATCH | UNLOCKED | TIMER,
     ),
     // It may sleep.
-    (&["scx_bpf_create_dsq"], &[UNLOCKED]),
+    (&["scx_bpf_create_dsq"], UNLOCKED),
 ];
 
 impl Places {
@@ -146,10 +144,7 @@ impl Places {
     pub(crate) fn of(name: &str) -> Places {
         let plain = unversioned(name);
         let bound = BOUND.iter().find(|(names, _)| names.contains(&plain));
-        let all = |(_, places): &(_, &[&[Callback]])| {
-            places.iter().copied().flatten().fold(0, |all, callback| all | callback.bit())
-        };
-        Places(bound.map_or(u32::MAX, all))
+        Places(bound.map_or(u32::MAX, |&(_, places)| places))
     }
 
     /// Whether this callback is one of them.
