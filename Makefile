@@ -3,7 +3,7 @@
 # Quick to build: not optimised, and without papers, Parquet and the runner of this machine and guests.
 LAB := target/lab/schedlab
 
-.PHONY: lab test long bench kernel docs book install clean
+.PHONY: lab test long bench kernel docs book install release clean
 
 lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
@@ -19,9 +19,11 @@ test: ## everything that CI runs
 	@tools/setup test
 	tools/test
 
-long: ## what takes longer than CI may: an hour of guests, fuzzing, packages (docs/long-tests.csv)
+long: ## what takes longer than CI may: two hours of guests, fuzzing, packages (docs/long-tests.csv)
 	@tools/setup test
+	@tools/setup release
 	cargo build --locked -q -p schedlab-scx -p schedlab-recorder
+	cargo build --locked -q --release -p schedlab
 	tools/long
 
 bench: ## measure, print, judge nothing
@@ -39,6 +41,11 @@ docs: ## measure the quick figures of the documents again, and fill all of them 
 book: ## build the documents as a site, target/book/html, with mdBook
 	cargo build --release --locked -p schedlab
 	tools/book
+
+release: ## build tarballs, Python packages, crates and a container, and try each in a clean root (docs/install.md)
+	@tools/setup release
+	cargo build --release --locked -p schedlab
+	tools/release
 
 clean:
 	cargo clean

@@ -83,6 +83,8 @@ void BPF_STRUCT_OPS(prices_running, struct task_struct *p)
 		TEN(sink = (u64)bpf_map_lookup_elem(&each, &zero));
 	if (which == 21)
 		TEN(sink = bpf_get_smp_processor_id());
+	if (which == 22)
+		TEN(scx_bpf_cpuperf_set(0, 1024));
 }
 
 void BPF_STRUCT_OPS(prices_enqueue, struct task_struct *p, u64 enq_flags)

@@ -70,7 +70,7 @@ impl Played {
 
     fn wake(&mut self, task: TaskId, is_new: bool) {
         let new = self.seat.state(task) == TaskState::New;
-        self.seat.select_cpu(task, Wake { new, waker: None });
+        self.seat.select_cpu(task, Wake { new, ..Wake::by(None) });
         let why = if is_new { Enqueue::New } else { Enqueue::Wakeup };
         let effect = self.seat.enqueue(task, CPU, why);
         self.apply(effect);

@@ -42,6 +42,7 @@ pub const DEQ_SAVE: u64 = 2;
 
 pub const WAKE_FORK: u64 = 4;
 pub const WAKE_TTWU: u64 = 8;
+pub const WAKE_SYNC: u64 = 16;
 
 pub const KICK_IDLE: u64 = 1;
 pub const KICK_PREEMPT: u64 = 2;

@@ -2,9 +2,9 @@
 
 use super::constants::{
     DSQ_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_HEAD, ENQ_PREEMPT, ENQ_PRIQ,
-    SLICE_DEFAULT, TASK_QUEUED,
+    SLICE_DEFAULT, TASK_QUEUED, WAKE_SYNC,
 };
-use super::idle::Idle;
+use super::idle::{IN_NODE, Idle};
 use super::layout::Layout;
 use super::masks::Mask;
 use super::memory;
@@ -380,6 +380,26 @@ impl Core {
     /// A task in words, as the kernel names it.
     pub fn name(&self, task: TaskId) -> String {
         format!("task[{}]", task.0 + 1)
+    }
+
+    /// The kernel's choice of a CPU for a task that ran on `prev` and is woken here with the flags
+    /// `wake` (`scx_select_cpu_dfl`).
+    pub fn choose(&mut self, prev: u16, allowed: &Mask, wake: u64, flags: u64) -> Option<u16> {
+        let this = self.this;
+        if wake & WAKE_SYNC != 0 {
+            let node = |cpu: u16| self.node_of.get(usize::from(cpu)).filter(|_| self.by_node);
+            let mut among = Mask::none(self.cpus.len() as u16);
+            let near = (0..self.cpus.len() as u16).filter(|&cpu| node(cpu) == node(this.0));
+            near.for_each(|cpu| among.set(cpu));
+            let waits = self.queue(QueueId::Local(this.0)).is_some_and(|queue| !queue.is_empty());
+            let elsewhere = flags & IN_NODE != 0 && node(this.0) != node(prev);
+            let on = (!waits && !elsewhere, &among);
+            let found = self.idle.choose_in_sync(this, prev, allowed, on);
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.idle.choose(this, prev, allowed, flags)
     }
 
     pub fn queue(&self, id: QueueId) -> Option<&Queue> {

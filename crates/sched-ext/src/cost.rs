@@ -17,7 +17,7 @@ const OTHER: u32 = 10;
 /// An element of an array, which needs no call.
 const ELEMENT: u32 = 6;
 /// The kernel's functions.
-const FUNCTIONS: [(&str, u32); 34] = [
+const FUNCTIONS: [(&str, u32); 35] = [
     ("scx_bpf_now", 84),
     ("scx_bpf_task_cpu", 1),
     ("scx_bpf_task_running", 15),
@@ -44,6 +44,7 @@ const FUNCTIONS: [(&str, u32); 34] = [
     ("bpf_iter_scx_dsq_next", 83),
     ("bpf_iter_scx_dsq_destroy", 40),
     ("scx_bpf_pick_idle_cpu", 122),
+    ("scx_bpf_cpuperf_set", 71),
     // Not counted: they do what the one before or the ones named do.
     ("scx_bpf_pick_idle_cpu_node", 122),
     ("scx_bpf_pick_any_cpu", 122),

@@ -109,9 +109,33 @@ impl Idle {
         Some(cpu)
     }
 
+    /// The kernel's choice for a task that the one on `this` wakes and then sleeps
+    /// (`SCX_WAKE_SYNC`). It is the last CPU of the task if that idles near the waker. Else it is
+    /// the waker's, if it is free and another of `among` idles. It is not free if tasks wait there,
+    /// or if it is of another node than wanted.
+    pub fn choose_in_sync(
+        &mut self,
+        this: CpuId,
+        prev: u16,
+        allowed: &Mask,
+        (free, among): (bool, &Mask),
+    ) -> Option<u16> {
+        let is_near = match &self.cluster_of {
+            Some(clusters) => clusters.get(this.index()).is_some_and(|near| near.has(prev)),
+            None => true,
+        };
+        if allowed.has(prev) && is_near && self.claim(prev) {
+            return Some(prev);
+        }
+        let stays = free && !self.cpus.and(among).is_empty() && allowed.has(this.0);
+        stays.then(|| {
+            self.claim(this.0);
+            this.0
+        })
+    }
+
     /// The kernel's choice for a task that ran on `prev` (`scx_select_cpu_dfl`): an idle CPU, which
-    /// is claimed. The simulator knows no wakeups in which the waker is
-    /// about to sleep (`SCX_WAKE_SYNC`).
+    /// is claimed.
     pub fn choose(&mut self, this: CpuId, prev: u16, allowed: &Mask, flags: u64) -> Option<u16> {
         let is_allowed = allowed.has(prev);
         let near = |spans: &Option<Vec<Mask>>| {

@@ -9,8 +9,9 @@
 //!
 //! - A program takes no time, unless the machine charges for its instructions (`Machine::queue_cost`).
 //!   Then the CPU on which callbacks ran pays for them at its next dispatch.
-//! - A wakeup is never a synchronous one (`SCX_WAKE_SYNC`), and a kick never waits
-//!   (`SCX_KICK_WAIT`).
+//! - Wakeups by pipes and sockets are synchronous ones (`SCX_WAKE_SYNC`), those of a recording
+//!   without causes never are.
+//! - A kick never waits (`SCX_KICK_WAIT`).
 //! - Ticks are 4 ms apart, as with `CONFIG_HZ=250`.
 //! - There is one cgroup, the root.
 

@@ -342,6 +342,8 @@ impl Policy for Compiled {
         self.leave_aside(cx, task);
         let first = cx.allowed_cpus(task).next().unwrap_or(previous);
         let is_bound = cx.allowed_cpus(task).nth(1).is_none();
+        let flags = (if wake.new { c::WAKE_FORK } else { c::WAKE_TTWU })
+            | (if wake.sync { c::WAKE_SYNC } else { 0 });
         let state = &mut self.core.tasks[task.index()];
         // A task that waited and may not wait there any more is moved, the scheduler is not asked.
         let is_moved = state.is_restored;
@@ -350,7 +352,6 @@ impl Policy for Compiled {
             if is_moved && cx.allowed(task, previous) { previous } else { first }
         } else if self.has(Op::SelectCpu) {
             self.core.asked = Asked::Place(task);
-            let flags = if wake.new { c::WAKE_FORK } else { c::WAKE_TTWU };
             let address = self.address(task);
             let cpu = self.call(cx, Op::SelectCpu, &[address, u64::from(previous.0), flags]);
             self.core.asked = Asked::Otherwise;
@@ -364,7 +365,7 @@ impl Policy for Compiled {
         } else {
             let idle = self.tried(|own| {
                 let allowed = own.core.allowed(&own.machine, task)?;
-                let idle = own.core.idle.choose(own.core.this, previous.0, &allowed, 0);
+                let idle = own.core.choose(previous.0, &allowed, flags, 0);
                 own.core.show_idle(&mut own.machine)?;
                 if idle.is_some() {
                     own.core.set_slice(&mut own.machine, task, c::SLICE_DEFAULT)?;

@@ -3,6 +3,8 @@
 
 #[path = "compiled/check.rs"]
 mod check;
+#[path = "compiled/judge.rs"]
+mod judge;
 #[path = "compiled/trace.rs"]
 mod trace;
 

@@ -338,7 +338,7 @@ impl<P: Policy> Live<P> {
     /// outside.
     fn place(&mut self, task: TaskId, waker: Option<CpuId>) -> Option<CpuId> {
         let new = self.seat.state(task) == TaskState::New;
-        let cpu = self.seat.select_cpu(task, Wake { new, waker });
+        let cpu = self.seat.select_cpu(task, Wake { new, ..Wake::by(waker) });
         if self.seat.has_ended() {
             return None;
         }

@@ -284,6 +284,21 @@ pub struct Wake {
     /// The CPU whose running task woke or forked it, or on which an interrupt arrived if that is
     /// not the task's last one. It is `None` from an interrupt there or an arrival from outside.
     pub waker: Option<CpuId>,
+    /// Whether the waker announces that it sleeps soon (`WF_SYNC`). Who writes to a pipe or a
+    /// socket, or reads from it, does. Who gives back a lock does not.
+    pub sync: bool,
+}
+
+impl Wake {
+    /// A wakeup by the task on `waker`, or by none, that announces nothing.
+    pub fn by(waker: Option<CpuId>) -> Wake {
+        Wake { new: false, waker, sync: false }
+    }
+
+    /// The start of a task, by the one on `waker` or from outside.
+    pub fn start(waker: Option<CpuId>) -> Wake {
+        Wake { new: true, ..Wake::by(waker) }
+    }
 }
 
 /// Why a task is enqueued.

@@ -34,7 +34,7 @@
 //! let (mut seat, task) = (Seat::new(policy, Machine::ideal(1), 1), TaskId(0));
 //! seat.admit(task, TaskView::of(120));
 //! seat.init_task(task);
-//! let cpu = seat.select_cpu(task, Wake { new: true, waker: None });
+//! let cpu = seat.select_cpu(task, Wake::start(None));
 //! let _ = seat.enqueue(task, cpu, Enqueue::New);
 //! assert_eq!(seat.dispatch(cpu).map(|dispatch| dispatch.task), Some(task));
 //! assert!(seat.breach().is_none());
@@ -253,7 +253,7 @@ impl<P: Policy, D: Driver> Seat<P, D> {
     pub fn place_where_it_is(&mut self, task: TaskId) {
         let Some(view) = self.cx.tasks.get_mut(task.index()) else { return };
         let affinity = std::mem::replace(&mut view.affinity, Affinity::Pinned(view.cpu));
-        let cpu = self.select_cpu(task, Wake { new: true, waker: None });
+        let cpu = self.select_cpu(task, Wake::start(None));
         let view = &mut self.cx.tasks[task.index()];
         (view.cpu, view.affinity) = (cpu, affinity);
     }

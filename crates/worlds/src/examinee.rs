@@ -1,12 +1,14 @@
 //! Candidates that are judged: each run has limits, and a run that has no number ends with a typed
 //! failure.
 //!
-//! A policy of this program runs here. A stranger's policy, a crate or a class in Python, is in a
+//! A policy of this program runs here, and so does a compiled scheduler, whose machine is one of
+//! this program: it reaches nothing else. A stranger's policy, a crate or a class in Python, is in a
 //! sandboxed process of its own for each run. It only answers callbacks
 //! ([`stranger`](crate::stranger)).
 
 pub use crate::failure::{Failure, Limits, late};
 
+use crate::compiled::{self, Compiled};
 use crate::experiment::Candidate;
 use crate::stranger::Stranger;
 use schedlab_runner::class::Class;
@@ -28,7 +30,7 @@ pub enum Examinee {
     Stranger(Stranger),
     /// A scheduling class of a guest's kernel.
     Class(Class),
-    /// A scheduler in BPF for a guest, as in `--policy`.
+    /// A scheduler in BPF, as in `--policy`: of a guest's kernel, or a compiled one in the simulator.
     Bpf(String),
 }
 
@@ -53,6 +55,11 @@ impl<'a> Attempt<'a> {
             Examinee::Bpf(name) => Some(crate::Candidate::Bpf(name.clone())),
             Examinee::Stranger(_) => None,
         }
+    }
+
+    fn refuse(&self, why: Failure) -> Result<Outcome, engine::Error> {
+        *self.failure.borrow_mut() = Some(why);
+        Err(engine::Error::Enough { time: Time::ZERO })
     }
 
     /// Why it failed, if it did.
@@ -117,11 +124,14 @@ impl Candidate for Attempt<'_> {
                     *self.failure.borrow_mut() = failure;
                     error
                 }),
-            kernels => {
-                let why = format!("{kernels} runs in a kernel: give the suite kernel = \"6.18\"");
-                *self.failure.borrow_mut() = Some(Failure::Refused(why));
-                Err(engine::Error::Enough { time: Time::ZERO })
-            }
+            Examinee::Bpf(name) if compiled::is_one(name) => match Compiled::find(name) {
+                Ok(found) => Candidate::run(&*found, source, machine, options, metered),
+                Err(program::Error::Missing(why)) => self.refuse(Failure::Missing(why)),
+                Err(error) => self.refuse(Failure::NotAPolicy(error.to_string())),
+            },
+            kernels => self.refuse(Failure::Refused(format!(
+                "{kernels} runs in a kernel: give the suite kernel = \"6.18\""
+            ))),
         };
         if let Err(error) = &outcome {
             self.failure.borrow_mut().get_or_insert_with(|| failure(error, meter.had));

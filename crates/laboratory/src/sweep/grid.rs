@@ -30,7 +30,7 @@
 use super::{Cell, Sweep};
 use formats::toml_file::TomlFile;
 use formats::workload::{Parameters, Template, Workload};
-use program::Error;
+use program::{Error, no_such};
 use schedsim::admission::Whole;
 use schedsim::policy::PolicySpec;
 use serde::{Deserialize, Deserializer, de};
@@ -377,9 +377,8 @@ impl<'c> Part<'c> {
             .as_ref()
             .filter(|(baseline, _)| !names.iter().any(|name| name == baseline))
         {
-            return Err(
-                file.wrong(key, &format!("the baseline `{baseline}` is not one of the policies"))
-            );
+            let see = "It is one of the policies.";
+            return Err(file.wrong(key, &no_such("baseline", baseline, names, see)));
         }
         Ok(policies)
     }
@@ -542,7 +541,7 @@ mod tests {
             ("[parameters]\nload = [0.5]", "g.toml:4: parameters.load: invalid type: sequence"),
             (
                 "baseline = 'central:rr'",
-                "g.toml:3: baseline: the baseline `central:rr` is not one of the policies",
+                "g.toml:3: baseline: there is no baseline named `central:rr`. Did you mean `initial:rr`?",
             ),
             (
                 "[[grid]]\nname = 'a'\n[[grid]]\nname = 'a'",

@@ -60,7 +60,7 @@ impl Kernel<'_> {
         address: u64,
         prev: u64,
         within: Option<Mask>,
-        flags: u64,
+        (wake, flags): (u64, u64),
     ) -> Answer<Option<u16>> {
         if !self.tracks_idle(None) {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Kernel<'_> {
             let claims = allowed.has(prev) && self.core.idle.claim(prev);
             claims.then_some(prev)
         } else {
-            self.core.idle.choose(self.core.this, prev, &allowed, flags)
+            self.core.choose(prev, &allowed, wake, flags)
         };
         self.core.show_idle(machine)?;
         Ok(cpu)
@@ -90,9 +90,9 @@ impl Kernel<'_> {
 fn choose(
     kernel: &mut Kernel,
     machine: &mut Machine,
-    [task, prev, _, is_idle, _]: [u64; 5],
+    [task, prev, wake, is_idle, _]: [u64; 5],
 ) -> Answer<u64> {
-    let cpu = kernel.chosen(machine, task, prev, None, 0)?;
+    let cpu = kernel.chosen(machine, task, prev, None, (wake, 0))?;
     memory::write(machine, is_idle, 1, cpu.is_some().into())?;
     Ok(cpu.map_or(u64::from(prev as u32), u64::from))
 }
@@ -100,10 +100,10 @@ fn choose(
 fn choose_within(
     kernel: &mut Kernel,
     machine: &mut Machine,
-    [task, prev, _, mask, flags]: [u64; 5],
+    [task, prev, wake, mask, flags]: [u64; 5],
 ) -> Answer<u64> {
     let within = kernel.core.mask(machine, mask)?;
-    let cpu = kernel.chosen(machine, task, prev, Some(within), flags)?;
+    let cpu = kernel.chosen(machine, task, prev, Some(within), (wake, flags))?;
     Ok(cpu.map_or(errno(EBUSY), u64::from))
 }
 
@@ -113,9 +113,9 @@ fn choose_within_with(
     machine: &mut Machine,
     [task, mask, with, ..]: [u64; 5],
 ) -> Answer<u64> {
-    let (prev, flags) =
-        (memory::read(machine, with, 4)?, memory::read(machine, with.wrapping_add(16), 8)?);
-    choose_within(kernel, machine, [task, prev, 0, mask, flags])
+    let field = |at, size| memory::read(machine, with.wrapping_add(at), size);
+    let (prev, wake, flags) = (field(0, 4)?, field(8, 8)?, field(16, 8)?);
+    choose_within(kernel, machine, [task, prev, wake, mask, flags])
 }
 
 fn pick_idle(

@@ -135,6 +135,18 @@ impl Naive {
         }
         self.pick(this, allowed, whole_core)
     }
+
+    /// The part of `scx_select_cpu_dfl` for `SCX_WAKE_SYNC`.
+    fn select_in_sync(&mut self, this: u16, prev: u16, allowed: &Cpus, free: bool) -> Option<u16> {
+        if allowed.contains(&prev) && self.llc(this).contains(&prev) && self.test_and_clear(prev) {
+            return Some(prev);
+        }
+        if !free || self.idle.is_empty() || !allowed.contains(&this) {
+            return None;
+        }
+        self.test_and_clear(this);
+        Some(this)
+    }
 }
 
 /// Numbers from a seed (splitmix64).
@@ -198,6 +210,13 @@ fn idle_cpus_are_found_as_by_a_naive_version_of_the_kernels() {
                     idle.choose(CpuId(this), cpu, &mask, flags),
                     naive.select(this, cpu, &allowed, whole),
                 ),
+                4 => {
+                    let (free, all) = (whole, Mask::all(count as u16));
+                    (
+                        idle.choose_in_sync(CpuId(this), cpu, &mask, (free, &all)),
+                        naive.select_in_sync(this, cpu, &allowed, free),
+                    )
+                }
                 what => {
                     idle.update(CpuId(cpu), what < 7);
                     naive.update(cpu, what < 7);

@@ -28,8 +28,11 @@ const ENQUEUE: Flags = &[
     (c::ENQ_PRIQ, "SCX_ENQ_DSQ_PRIQ"),
 ];
 const DEQUEUE: Flags = &[(c::DEQ_SLEEP, "SCX_DEQ_SLEEP"), (c::DEQ_SAVE, "DEQUEUE_SAVE")];
-const WAKE: Flags =
-    &[(c::WAKE_FORK, "SCX_WAKE_FORK"), (c::WAKE_TTWU, "SCX_WAKE_TTWU"), (16, "SCX_WAKE_SYNC")];
+const WAKE: Flags = &[
+    (c::WAKE_FORK, "SCX_WAKE_FORK"),
+    (c::WAKE_TTWU, "SCX_WAKE_TTWU"),
+    (c::WAKE_SYNC, "SCX_WAKE_SYNC"),
+];
 const KICK: Flags =
     &[(c::KICK_IDLE, "SCX_KICK_IDLE"), (c::KICK_PREEMPT, "SCX_KICK_PREEMPT"), (4, "SCX_KICK_WAIT")];
 const PICK: Flags = &[(1, "SCX_PICK_IDLE_CORE"), (crate::idle::IN_NODE, "SCX_PICK_IDLE_IN_NODE")];

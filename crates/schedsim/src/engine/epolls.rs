@@ -141,7 +141,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             }
         };
         if !self.sync.epolls.sets[set].ready.is_empty() {
-            self.wake_waiter(set, None, cpu);
+            self.wake_waiter(set, None, cpu, false);
         }
         if taken.is_empty() {
             self.sync.epolls.sets[set].waiters.push_front(Waiter { task, serve: number });
@@ -169,7 +169,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
     fn look_at(&mut self, source: u32, cpu: CpuId) {
         let state = &self.sync.epolls.sources[source as usize];
         if state.is_on && !state.is_listed && self.sync.is_ready(state.of.object) {
-            self.tell(Who::Source(source), cpu);
+            self.tell(Who::Source(source), cpu, false);
         }
     }
 
@@ -215,16 +215,17 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         epolls.handling.extend(next.map(|next| (task, next)));
     }
 
-    /// `who` hears that something has happened to an object.
-    pub(super) fn tell(&mut self, who: Who, cpu: CpuId) {
+    /// `who` hears that something has happened to an object, from a task that announces to sleep
+    /// soon or not.
+    pub(super) fn tell(&mut self, who: Who, cpu: CpuId, sync: bool) {
         let source = match who {
-            Who::Task(task) => return self.wake_to_retry(task, cpu),
+            Who::Task(task) => return self.wake_from(task, cpu, sync),
             Who::Source(source) => source,
             // One that is awake looks at its objects anyway.
             Who::Poller(task) => {
                 if let Some(sleeps @ true) = self.sync.epolls.polling.get_mut(&task) {
                     *sleeps = false;
-                    self.wake_to_retry(task, cpu);
+                    self.wake_from(task, cpu, sync);
                 }
                 return;
             }
@@ -237,11 +238,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if !std::mem::replace(&mut state.is_listed, true) {
             self.sync.epolls.sets[set].ready.push_back(source);
         }
-        self.wake_waiter(set, Some(source), cpu);
+        self.wake_waiter(set, Some(source), cpu, sync);
     }
 
     /// Wakes the first task that waits for `source` of a set, or for any on its list.
-    fn wake_waiter(&mut self, set: usize, source: Option<u32>, cpu: CpuId) {
+    fn wake_waiter(&mut self, set: usize, source: Option<u32>, cpu: CpuId, sync: bool) {
         let EpollState { ready, waiters, .. } = &self.sync.epolls.sets[set];
         let hears = |waiter: &Waiter| match source {
             Some(source) => !self.is_over(waiter.serve, source),
@@ -249,7 +250,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         };
         let first = waiters.iter().position(hears);
         if let Some(first) = first.and_then(|at| self.sync.epolls.sets[set].waiters.remove(at)) {
-            self.wake_to_retry(first.task, cpu);
+            self.wake_from(first.task, cpu, sync);
         }
     }
 

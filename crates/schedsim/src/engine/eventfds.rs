@@ -70,7 +70,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let mut woken = std::mem::take(&mut sync.woken);
         let has_waiter = |source| sync.epolls.has_waiter(source);
         sync.eventfds[eventfd as usize].waiters.wake(news, &mut woken, has_waiter);
-        woken.drain(..).for_each(|who| self.tell(who, cpu));
+        woken.drain(..).for_each(|who| self.tell(who, cpu, false));
         self.sync.woken = woken;
     }
 }

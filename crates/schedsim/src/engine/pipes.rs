@@ -90,13 +90,13 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             if taken.made_room {
                 self.tell_watchers(cpu, pipe, News::Out);
             }
-            writer.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+            writer.into_iter().for_each(|other| self.wake_from(other, cpu, true));
             if has_more {
                 self.tell_watchers(cpu, pipe, News::In);
             }
-            reader.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+            reader.into_iter().for_each(|other| self.wake_from(other, cpu, true));
         } else {
-            writer.into_iter().chain(reader).for_each(|other| self.wake_to_retry(other, cpu));
+            writer.into_iter().chain(reader).for_each(|other| self.wake_from(other, cpu, true));
         }
         if is_done {
             return Done::Yes;
@@ -130,11 +130,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if is_watched {
             self.tell_watchers(cpu, pipe, News::In);
         }
-        reader.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+        reader.into_iter().for_each(|other| self.wake_from(other, cpu, true));
         if is_room_watched {
             self.tell_watchers(cpu, pipe, News::Out);
         }
-        writer.into_iter().for_each(|other| self.wake_to_retry(other, cpu));
+        writer.into_iter().for_each(|other| self.wake_from(other, cpu, true));
         if left == 0 {
             return Done::Yes;
         }
@@ -149,7 +149,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             |engine: &Self| engine.sync.pipes[pipe as usize].watchers[news as usize].len();
         for index in 0..watchers(self) {
             let who = self.sync.pipes[pipe as usize].watchers[news as usize][index];
-            self.tell(who, cpu);
+            self.tell(who, cpu, true);
         }
     }
 

@@ -165,7 +165,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         let mut woken = std::mem::take(&mut sync.woken);
         let has_waiter = |source| sync.epolls.has_waiter(source);
         sync.ends[end].waiters.wake(news, &mut woken, has_waiter);
-        woken.drain(..).for_each(|who| self.tell(who, cpu));
+        woken.drain(..).for_each(|who| self.tell(who, cpu, true));
         self.sync.woken = woken;
     }
 }

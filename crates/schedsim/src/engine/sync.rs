@@ -349,8 +349,13 @@ impl<'w, P: Policy, S: Sink> Engine<'w, P, S> {
 
     /// `task` wakes to try its operation again.
     pub(super) fn wake_to_retry(&mut self, task: TaskId, waker: CpuId) {
+        self.wake_from(task, waker, false);
+    }
+
+    /// The same. With `sync` the task on `waker` announces that it sleeps soon.
+    pub(super) fn wake_from(&mut self, task: TaskId, waker: CpuId, sync: bool) {
         self.events += 1;
-        self.make_ready(task, Wake { new: false, waker: Some(waker) });
+        self.make_ready(task, Wake { sync, ..Wake::by(Some(waker)) });
     }
 
     pub(super) fn shared(&self) -> &'w Shared {

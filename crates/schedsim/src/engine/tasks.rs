@@ -162,7 +162,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         self.seat.init_task(task);
         if self.load.was_asleep(task) {
             self.seat.place_where_it_is(task);
-            return self.make_ready(task, Wake { new: false, waker });
+            return self.make_ready(task, Wake::by(waker));
         }
         // A task whose script starts with a pause does not have to run before it.
         let state = &mut self.tasks[task.index()];
@@ -171,10 +171,10 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
                 self.timers.insert(self.seat.cx().now + pause, task)
             }
             (Nanos::ZERO, Action::Wait) if state.tokens == 0 => state.waits = true,
-            _ => return self.make_ready(task, Wake { new: true, waker }),
+            _ => return self.make_ready(task, Wake::start(waker)),
         }
         // It is placed now all the same: policies count tasks where they are placed.
-        let cpu = self.seat.select_cpu(task, Wake { new: true, waker });
+        let cpu = self.seat.select_cpu(task, Wake::start(waker));
         self.seat.put(task, cpu);
     }
 
@@ -195,11 +195,11 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
         if self.costs_are_special {
             self.end_call_of_one_who_stays(task);
             if waker.is_none() && self.spins_again(task) {
-                return self.make_ready(task, Wake { new: false, waker });
+                return self.make_ready(task, Wake::by(waker));
             }
         }
         self.next_step(task);
-        self.make_ready(task, Wake { new: false, waker });
+        self.make_ready(task, Wake::by(waker));
     }
 
     /// The CPU on which the interrupt arrives that wakes `task`: that of its device, or its last one.
@@ -249,7 +249,7 @@ impl<P: Policy, S: Sink> Engine<'_, P, S> {
             let timer =
                 if self.interrupted == NOBODY { Nanos::ZERO } else { self.machine().timer_cost };
             self.interrupt(interrupted, timer, self.machine().interruption);
-            if let Wake { new: false, waker: Some(waker) } = wake {
+            if let Wake { new: false, waker: Some(waker), .. } = wake {
                 self.charge_waking(waker, target);
             }
         }

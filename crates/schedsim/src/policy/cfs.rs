@@ -470,7 +470,6 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         .by_default("1ms"),
         fair::TICK,
         fair::HOT,
-        fair::SYNC,
         fair::QUANTUM,
         realtime::THROTTLE,
         fair::SERVER,

@@ -519,7 +519,6 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         .by_default("yes"),
         fair::TICK,
         fair::HOT,
-        fair::SYNC,
         fair::QUANTUM,
         realtime::THROTTLE,
         fair::SERVER,

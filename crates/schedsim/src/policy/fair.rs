@@ -35,9 +35,6 @@ pub struct Options {
     /// A task that ran less than this ago has a warm cache and does not move
     /// (`sysctl_sched_migration_cost`).
     pub cache_hot: Nanos,
-    /// Whether a waking task announces that it is about to sleep (`WF_SYNC`, as pipes do and
-    /// futexes do not).
-    pub sync_wakeups: bool,
     /// The real-time class: quanta, throttling.
     pub realtime: realtime::Options,
     /// How long fair tasks run after real-time tasks kept them from running for a second, this time
@@ -50,7 +47,6 @@ impl Default for Options {
         Options {
             tick: Nanos::from_millis(4),
             cache_hot: Nanos::from_micros(500),
-            sync_wakeups: false,
             realtime: realtime::Options::default(),
             server: None,
         }
@@ -63,9 +59,6 @@ pub(super) const TICK: OptionSpec =
 pub(super) const HOT: OptionSpec =
     OptionSpec::duration("hot", "a task that ran less than this ago is not moved to another CPU")
         .by_default("500us");
-pub(super) const SYNC: OptionSpec =
-    OptionSpec::flag("sync", "whether wakeups announce that the waker is about to sleep")
-        .by_default("no");
 pub(super) const QUANTUM: OptionSpec =
     OptionSpec::duration("quantum", "how long a real-time task runs before its equals")
         .unset("endless; 100ms for SCHED_RR tasks");
@@ -81,7 +74,6 @@ impl From<&Given<'_>> for Options {
         Options {
             tick: given.duration(TICK.name),
             cache_hot: given.duration(HOT.name),
-            sync_wakeups: given.flag(SYNC.name),
             realtime: realtime::Options {
                 quantum: given.duration_if_set(QUANTUM.name),
                 throttle: given.duration_if_set(realtime::THROTTLE.name),
@@ -447,7 +439,7 @@ impl<D: Discipline> Policy for Fair<D> {
         let cpu = match cx.pinned(task) {
             Some(only) => only,
             None if wake.new => self.fork_cpu(cx, task, wake.waker),
-            None => self.wake_cpu(cx, task, wake.waker),
+            None => self.wake_cpu(cx, task, wake),
         };
         let entry = &mut self.tasks[task.index()];
         entry.cpu = cpu;

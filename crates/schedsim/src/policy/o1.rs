@@ -428,7 +428,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "Linux 2.6.22's scheduler: active and expired arrays, a bonus for sleepers, slices \
               by nice value",
     source: "Linux 2.6.22, kernel/sched.c; I. Molnar 2002, Documentation/sched-design.txt",
-    options: &[fair::TICK, fair::HOT, fair::SYNC, fair::QUANTUM, realtime::THROTTLE, fair::SERVER],
+    options: &[fair::TICK, fair::HOT, fair::QUANTUM, realtime::THROTTLE, fair::SERVER],
     structure: Some("priority"),
     scheduler: &Make(|given| O1::new(given.cpus(), Options::from(given))),
 };

@@ -275,7 +275,6 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             .by_default("no"),
         fair::TICK,
         fair::HOT,
-        fair::SYNC,
         fair::QUANTUM,
         realtime::THROTTLE,
         fair::SERVER,

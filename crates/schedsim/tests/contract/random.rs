@@ -196,7 +196,7 @@ fn step(seat: &mut Seat<Dice>, account: &mut Account, driver: &mut Random, hones
         }
         1 | 10 => {
             let new = call == 1;
-            let got = seat.select_cpu(task, Wake { new, waker: None });
+            let got = seat.select_cpu(task, Wake { new, ..Wake::by(None) });
             let in_order = account.moves(
                 task,
                 if new { TaskState::New } else { TaskState::Asleep },

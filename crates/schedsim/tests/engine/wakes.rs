@@ -1,9 +1,16 @@
 //! How late a CPU chooses after a waking, and where interrupts arrive.
 
 use super::{NOW, run, switches, task};
-use schedsim::trace::{Event, EventKind};
-use schedsim::workload::{Action, Affinity, Device, Operation, Shared, Start, TaskSpec, Workload};
+use schedsim::engine::{self, Options};
+use schedsim::policy::{Context, Dispatch, Effect, Enqueue, Policy, Wake};
+use schedsim::trace::{Event, EventKind, Trace};
+use schedsim::workload::{
+    Action, Affinity, Closed, Device, Operation, Shared, Start, TaskSpec, Workload,
+};
 use schedsim::{ByIdleTime, CpuId, Machine, Nanos, Spread, TaskId, Time, WakeLatency};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 const DISK: u64 = 30_000;
 
@@ -152,4 +159,63 @@ fn the_interrupts_of_a_device_arrive_on_its_cpu() {
     // Without a CPU they follow the task; a number that this machine does not have wraps.
     assert_eq!((end(None), end(Some(2))), (end(Some(0)), end(Some(0))));
     assert_eq!(end(Some(1)) - end(Some(0)), 10 * (1_400 - 280));
+}
+
+/// One CPU in order of arrival. It keeps whom each wakeup is of, and whether it is one in sync.
+#[derive(Clone, Default)]
+struct Hears {
+    waiting: VecDeque<TaskId>,
+    heard: Rc<RefCell<Vec<(TaskId, bool)>>>,
+}
+
+impl Policy for Hears {
+    fn init_task(&mut self, _: &mut Context, _: TaskId) {}
+    fn select_cpu(&mut self, _: &mut Context, task: TaskId, wake: Wake) -> CpuId {
+        if !wake.new {
+            self.heard.borrow_mut().push((task, wake.sync));
+        }
+        CpuId(0)
+    }
+    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, _: Enqueue) -> Effect {
+        self.waiting.push_back(task);
+        if cx.current(cpu).is_none() { Effect::Kick(cpu) } else { Effect::Nothing }
+    }
+    fn dequeue(&mut self, _: &mut Context, task: TaskId) {
+        self.waiting.retain(|&other| other != task);
+    }
+    fn dispatch(&mut self, _: &mut Context, _: CpuId) -> Option<Dispatch> {
+        let task = self.waiting.pop_front()?;
+        Some(Dispatch { task, slice: Nanos::from_millis(1_000) })
+    }
+}
+
+/// As `wake_up_interruptible_sync_poll` in `fs/pipe.c` and `net/core/sock.c`, and `wake_up_q` of
+/// futexes, `wake_up_locked_poll` of eventfds and timers otherwise.
+#[test]
+fn pipes_and_sockets_wake_in_sync_and_nothing_else_does() {
+    let cases = [
+        (r#"{"read": {"pipe": "p", "bytes": 1}}"#, r#"{"write": {"pipe": "p", "bytes": 1}}"#, true),
+        (
+            r#"{"receive": {"socket": "s", "bytes": 1}}"#,
+            r#"{"send": {"socket": "s", "bytes": 1}}"#,
+            true,
+        ),
+        (r#"{"take": {"eventfd": "e"}}"#, r#"{"post": {"eventfd": "e"}}"#, false),
+        (r#"{"wait": {"condition": "c", "mutex": "m"}}"#, r#"{"signal": "c"}"#, false),
+        (r#"{"sleep": "2ms"}"#, r#"{"run": "5ms"}"#, false),
+    ];
+    for (waits, wakes, sync) in cases {
+        let text = format!(
+            r#"{{"task": [{{"name": "a", "phases": [{{"lock": "m"}}, {waits}, {{"unlock": "m"}}]}},
+            {{"name": "b", "phases": [{{"run": "1ms"}}, {wakes}]}}]}}"#
+        );
+        let closed: Closed = serde_json::from_str(&text).unwrap();
+        let policy = Hears::default();
+        let heard = Rc::clone(&policy.heard);
+        let options = Options { seed: 1, until: Time::NEVER };
+        let workload = Workload::of(&closed, 1).unwrap();
+        engine::simulate(&workload, &Machine::ideal(1), policy, options, Trace::new(vec![]))
+            .unwrap();
+        assert_eq!(*heard.borrow(), [(TaskId(0), sync)], "{wakes}");
+    }
 }

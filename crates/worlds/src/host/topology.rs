@@ -9,7 +9,7 @@ use super::cpus::parse_list;
 use super::doctor::System;
 use formats::machine_file::{MachineFile, USUAL_SMT};
 use formats::toml_file::TomlFile;
-use program::Error;
+use program::{Error, no_such};
 use schedsim::{MigrationCosts, Place, Topology};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -26,12 +26,13 @@ pub fn machine(argument: &OsStr) -> Result<MachineFile, Error> {
         Some("host") => Ok(MachineFile::of_topology("host", read(&System::this())?)),
         Some(name) if let Some(preset) = MachineFile::preset(name) => preset,
         Some(name) if !name.contains(['.', '/']) && !Path::new(name).is_file() => {
-            let presets: Vec<&str> = MachineFile::presets().collect();
-            Err(Error::Usage(format!(
-                "there is no machine `{name}`: give host, {}, or a file that describes one \
-                 (docs/machines.md)",
-                presets.join(", ")
-            )))
+            let names: Vec<String> =
+                ["host"].into_iter().chain(MachineFile::presets()).map(String::from).collect();
+            let see = format!(
+                "Give {}, or a file that describes one (docs/machines.md).",
+                names.join(", ")
+            );
+            Err(Error::Usage(no_such("machine", name, &names, &see)))
         }
         _ => MachineFile::read(&TomlFile::read(Path::new(argument))?),
     }

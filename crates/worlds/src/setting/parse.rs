@@ -2,14 +2,24 @@
 
 use super::{Assignment, Deployment, Text};
 use crate::host::cpus::parse_list;
+use program::no_such;
 use schedsim::workload::Setting;
 use schedsim::{CpuId, Nanos};
 use std::mem::discriminant;
 use std::str::FromStr;
 
 const EXAMPLES: &str = "as in 'xz: batch', 'redis-server: nice=-5' or '*: slice=1ms'";
-const SETTINGS: &str = "batch, idle, other, fifo=1…99, rr=1…99, nice=-20…19, slice=100us…100ms, \
-                        cpus=LIST and weight=1…10000";
+const SETTINGS: [&str; 9] = [
+    "batch",
+    "idle",
+    "other",
+    "fifo=1…99",
+    "rr=1…99",
+    "nice=-20…19",
+    "slice=100us…100ms",
+    "cpus=LIST",
+    "weight=1…10000",
+];
 
 impl FromStr for Deployment {
     type Err = String;
@@ -87,6 +97,8 @@ fn setting(text: &str) -> Result<Setting, String> {
         ("other", None) => Ok(Setting::Other),
         ("batch", None) => Ok(Setting::Batch),
         ("idle", None) => Ok(Setting::Idle),
+        ("batch" | "idle" | "other", Some(_)) => Err(format!("`{text}`: `{name}` takes no value")),
+        ("slice" | "cpus", None) => Err(format!("`{text}`: `{name}` needs a value")),
         ("fifo", _) => number(1, 99).map(|priority| Setting::Fifo(priority as u8)),
         ("rr", _) => number(1, 99).map(|priority| Setting::RoundRobin(priority as u8)),
         ("nice", _) => number(-20, 19).map(|nice| Setting::Nice(nice as i8)),
@@ -102,7 +114,11 @@ fn setting(text: &str) -> Result<Setting, String> {
         ("cpus", Some(value)) => {
             Ok(Setting::Cpus(parse_list(value)?.into_iter().map(CpuId).collect()))
         }
-        _ => Err(format!("`{text}` is nothing that can be set; there are {SETTINGS}")),
+        _ => {
+            let names = SETTINGS.map(|of| of.split_once('=').map_or(of, |(name, _)| name).into());
+            let see = format!("There are {}.", SETTINGS.join(", "));
+            Err(no_such("setting", name, &names, &see))
+        }
     }
 }
 
@@ -166,13 +182,15 @@ mod tests {
             ("xz", "names no program"),
             (": batch", "names no program"),
             ("xz:", "names no program"),
-            ("xz: turbo", "there are batch, idle, other, fifo=1…99"),
+            ("xz: turbo", "There are batch, idle, other, fifo=1…99"),
             ("xz: nice", "give nice a number from -20 to 19"),
             ("xz: nice=20", "give nice a number from -20 to 19"),
             ("xz: fifo=100", "give fifo a number from 1 to 99"),
             ("xz: slice=1", "not a duration"),
             ("xz: slice=1s", "from 100us to 100ms"),
-            ("xz: batch=1", "is nothing that can be set"),
+            ("xz: batch=1", "`batch` takes no value"),
+            ("xz: nic=5", "Did you mean `nice`?"),
+            ("xz: slice", "`slice` needs a value"),
             ("xz: cpus=3-1", "no list of CPUs"),
             ("xz: batch, idle", "batch and idle are set for the same program"),
             ("xz: nice=1, nice=2", "nice=1 and nice=2"),

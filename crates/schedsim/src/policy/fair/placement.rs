@@ -20,7 +20,7 @@
 //! suffices.
 
 use super::{Discipline, Fair};
-use crate::policy::{Context, LEVELS};
+use crate::policy::{Context, LEVELS, Wake};
 use crate::{CpuId, CpuSet, TaskId};
 use std::cmp::Reverse;
 
@@ -47,11 +47,11 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// The CPU on which a woken task waits.
-    pub(super) fn wake_cpu(&mut self, cx: &Context, task: TaskId, waker: Option<CpuId>) -> CpuId {
+    pub(super) fn wake_cpu(&mut self, cx: &Context, task: TaskId, wake: Wake) -> CpuId {
         let last = self.last_cpu(cx, task);
-        let target = match waker {
+        let target = match wake.waker {
             Some(here) if here != last && cx.allowed(task, here) => {
-                self.affine_cpu(cx, task, here, last)
+                self.affine_cpu(cx, task, here, last, wake.sync)
             }
             _ => last,
         };
@@ -68,7 +68,7 @@ impl<D: Discipline> Fair<D> {
         // A task that a per-CPU kernel thread wakes often waits for its work, and the thread is
         // about to sleep: the task stays.
         let is_kernel_thread = |waker| cx.pinned(waker) == Some(last);
-        if waker == Some(last)
+        if wake.waker == Some(last)
             && self.queues[last.index()].runnable <= 1
             && cx.current(last).is_some_and(is_kernel_thread)
         {
@@ -88,8 +88,14 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Chooses between the waker's CPU and the task's last one.
-    fn affine_cpu(&self, cx: &Context, task: TaskId, here: CpuId, last: CpuId) -> CpuId {
-        let sync = self.options.sync_wakeups;
+    fn affine_cpu(
+        &self,
+        cx: &Context,
+        task: TaskId,
+        here: CpuId,
+        last: CpuId,
+        sync: bool,
+    ) -> CpuId {
         let queue = &self.queues[here.index()];
         if sync && queue.runnable == 1 && self.realtime.waiting_on(here) == 0 {
             return here;

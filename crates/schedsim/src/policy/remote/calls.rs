@@ -173,9 +173,9 @@ impl Call {
             | Call::Dequeue(task)
             | Call::Disable(task)
             | Call::Enable(task) => to.push(task.0.into()),
-            Call::SelectCpu(task, Wake { new, waker }) => {
+            Call::SelectCpu(task, Wake { new, waker, sync }) => {
                 let waker = waker.map_or(0, |cpu| u64::from(cpu.0) + 1);
-                to.extend([u64::from(task.0), new.into(), waker]);
+                to.extend([u64::from(task.0), u64::from(new) | u64::from(sync) << 1, waker]);
             }
             Call::Enqueue(task, cpu, why) => {
                 to.extend([task.0.into(), cpu.0.into(), place(&why, &WHY)]);
@@ -207,9 +207,9 @@ impl Call {
             Callback::InitTask => Call::InitTask(task(reader)?),
             Callback::ExitTask => Call::ExitTask(task(reader)?),
             Callback::SelectCpu => {
-                let (task, new, waker) = (task(reader)?, reader.next()? == 1, reader.next()?);
+                let (task, how, waker) = (task(reader)?, reader.next()?, reader.next()?);
                 let waker = waker.checked_sub(1).map(|cpu| CpuId(cpu as u16));
-                Call::SelectCpu(task, Wake { new, waker })
+                Call::SelectCpu(task, Wake { new: how & 1 != 0, waker, sync: how & 2 != 0 })
             }
             Callback::Enqueue => {
                 Call::Enqueue(task(reader)?, cpu(reader)?, *WHY.get(reader.number::<usize>()?)?)
