@@ -90,10 +90,9 @@ fn of_candidates(rows: &[&Row]) -> Option<String> {
         .iter()
         .take(NAMED)
         .map(|(name, [all, better, worse])| {
-            format!(
-                "`{name}` is better in {better} of {} and worse in {worse}",
-                counted(*all, "number")
-            )
+            let all = counted(*all, "number");
+            let worse = if *worse == 0 { "none".to_string() } else { worse.to_string() };
+            format!("`{name}` is better in {better} of {all} and worse in {worse}")
         })
         .collect();
     parts.extend((more > 0).then(|| format!("{} below", counted(more, "more candidate"))));
