@@ -226,6 +226,28 @@ mod tests {
     }
 
     #[test]
+    fn the_sentence_is_of_a_cost_where_structures_differ_most() {
+        let row = |candidate: &str, tasks: u32, metric, value| Row {
+            candidate: candidate.to_string(),
+            workload: format!("yield:{tasks}"),
+            value: Some(value),
+            ..Row::new(results::World::Sim, metric)
+        };
+        let mut rows = Vec::new();
+        for (tasks, slow, fast) in [(1, 2.0, 2.0), (10, 20.0, 3.0)] {
+            for metric in [Metric::longest_wait_slices, Metric::elements_walked_per_op] {
+                rows.extend([row("slow", tasks, metric, slow), row("fast", tasks, metric, fast)]);
+            }
+        }
+        let sentence = charts(&rows)[0].sentence();
+        assert!(
+            sentence.contains("`fast` is the cheapest in elements walked per op"),
+            "{sentence}"
+        );
+        assert!(sentence.starts_with("At 10 tasks "), "{sentence}");
+    }
+
+    #[test]
     fn a_tie_is_not_a_crossover() {
         let structures = [curve("a", &[10.0, 20.0]), curve("b", &[10.0, 20.0])];
         assert_eq!(crossovers(&[1.0, 10.0], &structures), []);

@@ -339,3 +339,15 @@ pub fn cell(row: Option<&Row>) -> String {
         escape(title.trim())
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_that_nothing_measured_has_no_column() {
+        let row = Row { value: Some(5e8), ..Row::new(World::Host, Metric::makespan_ns) };
+        let html = comparison(&Results::new(vec![row]));
+        assert!(html.contains(">makespan") && !html.contains(">GRR"), "{html}");
+    }
+}
