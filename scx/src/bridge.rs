@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::objects;
 use crate::scheduler::Scheduler;
 use memory::{Memory, decision, flag, kind};
-use schedsim::live::{self, Arrival, Decision, Live};
+use schedsim::live::{self, Arrival, Decision, Live, MOST_CPUS};
 use schedsim::policy::{Needs, Policy, Stop};
 use schedsim::workload::{Attributes, TaskClass};
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
@@ -377,10 +377,9 @@ fn now() -> u64 {
 pub fn cpus() -> Result<u16, Error> {
     // SAFETY: it takes a number only.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    let most = schedsim::live::MOST_CPUS;
-    u16::try_from(count).ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+    u16::try_from(count).ok().filter(|count| (1..=MOST_CPUS).contains(count)).ok_or_else(|| {
         Error::Missing(format!(
-            "this machine has {count} CPUs, and the bridge serves at most {most}"
+            "a bridge serves at most {MOST_CPUS} CPUs, and this machine has {count}"
         ))
     })
 }

@@ -16,7 +16,14 @@ QUIET = [
     "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 ]  # fmt: skip
 WIDTHS = [360, 768, 1280]
-PAGES = ["comparison", "atlas", "costs"]
+PAGES = ["comparison", "atlas", "costs", "sweep", "paper"]
+GRID = """workload = "unix1990"
+policies = ["initial:rr", "central:rr", "take:rr"]
+baseline = "initial:rr"
+seeds = 3
+[axes]
+load = [0.5, 0.8]
+"""
 AXE, AXE_SHA256 = "4.10.3", "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb"
 LAYOUT = (Path(__file__).parent / "layout.js").read_text()
 LONG = "a-name-that-nobody-would-give-to-a-policy-but-that-somebody-can<b>"
@@ -30,6 +37,9 @@ def pages(schedlab, root, tmp_path_factory):
     schedlab("compare", recording, "--policy", "eevdf,take:rr,central:rr", "--cpus", "2,4", "--by", "comm", "-o", at["comparison"])
     schedlab("queue", "--queues", "sorted-list,rbtree,wheel", "--tasks", "1,10,100", "--count", "steps", "-o", at["atlas"])
     costs(schedlab, at["comparison"], at["costs"])
+    (at["sweep"] / "loads.grid.toml").write_text(GRID)
+    schedlab("sweep", at["sweep"] / "loads.grid.toml", "-o", at["sweep"])
+    schedlab("reproduce", "porter-2021", "--only", "P-FIG02,P-FIG25,P-TAB12", "--cache", at["paper"] / "cache", "-o", at["paper"])
     return at
 
 
@@ -156,6 +166,15 @@ def test_the_answer_its_rest_and_its_fidelity_come_first_and_provenance_is_folde
     assert not page.find_element(By.CSS_SELECTOR, "#provenance dl").is_displayed()
     links = [link.get_attribute("href").split("#")[1] for link in page.find_elements(By.CSS_SELECTOR, "nav a")]
     assert links == [section.get_attribute("id") for section in page.find_elements(By.CSS_SELECTOR, "main section")]
+
+
+def test_every_page_begins_with_what_was_found(browser, pages):
+    said = {name: open_page(browser, at).find_element(By.CSS_SELECTOR, "p.answer").text for name, at in pages.items()}
+    assert all("Nothing was compared" not in text for text in said.values()), said
+    assert "Against initial:rr: take:rr is better in " in said["sweep"]
+    assert said["paper"] == "2 of 2 checks of printed tables hold."
+    places = [text.text for text in open_page(browser, pages["comparison"]).find_elements(By.CSS_SELECTOR, "p.answer")]
+    assert [text.split(":")[0] for text in places] == [f"sqlite-and-xz.perf.data.zst (sim, {cpus} CPUs)" for cpus in (2, 4)]
 
 
 def test_each_decided_number_has_a_dot_where_its_effect_is(browser, pages):

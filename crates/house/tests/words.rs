@@ -113,3 +113,39 @@ fn a_page_over_its_budget_is_named_and_so_is_a_budget_that_does_not_fall() {
     );
     assert_eq!(lowered("page.md 9 9", &page("Fine.")).unwrap(), "");
 }
+
+/// The messages in a text of the product that count CPUs and have `1 CPUs` for one.
+fn miscounted(text: &str) -> Vec<&str> {
+    let is_wrong = |line: &&str| {
+        line.match_indices("} CPUs").any(|(at, _)| {
+            let what = line[..at].rsplit('{').next().unwrap_or_default();
+            // A constant is more than one, and a list is no count.
+            what.is_empty() || what.contains(|letter: char| letter.is_lowercase())
+        })
+    };
+    text.lines().filter(is_wrong).collect()
+}
+
+#[test]
+fn one_cpu_is_never_written_in_the_plural() {
+    for wrong in [r#""on {} CPUs""#, r#""{cpus} CPUs""#, "`${run.cpus} CPUs`"] {
+        assert_eq!(miscounted(wrong), [wrong]);
+    }
+    assert!(miscounted("\"at most {MOST_CPUS} CPUs\" \"{:?} CPUs\" \"the CPUs\"").is_empty());
+    let mut wrong = Vec::new();
+    let mut folders: Vec<PathBuf> =
+        ["crates", "recorder", "scx", "python", "tools"].map(|name| root().join(name)).into();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().to_string();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.extend((!["tests", "benches", "target"].contains(&&*name)).then_some(path));
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                let lines = miscounted(&text);
+                wrong.extend(lines.iter().map(|line| format!("{}: {line}", path.display())));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "write it with `counted`:\n{}", wrong.join("\n"));
+}

@@ -118,7 +118,11 @@ pub(super) fn all(
     }
     match &answers[..] {
         [(_, one)] => one.clone(),
-        several => several.iter().map(|(heading, answer)| format!("{heading}: {answer}")).collect(),
+        several => {
+            let named: Vec<String> =
+                several.iter().map(|(heading, answer)| format!("{heading}: {answer}")).collect();
+            named.join("\n")
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Detects candidates that look good because programs starve.
 
 use super::Section;
-use results::{Row, Verdict};
+use results::{Row, Verdict, counted};
 use std::collections::BTreeMap;
 use worlds::{Run, Trial};
 
@@ -74,11 +74,7 @@ pub fn mark(section: &mut Section<'_>) {
 /// A line for each candidate that starves programs.
 pub fn lines(section: &Section<'_>) -> String {
     let line = |starving: &Starving| {
-        let cpus = if starving.cpus == 1 {
-            "1 CPU".to_string()
-        } else {
-            format!("{} CPUs", starving.cpus)
-        };
+        let cpus = counted(starving.cpus.into(), "CPU");
         format!(
             "{} on {cpus} {}: its longest wait is more than ten times that under the \
              baseline, or it gets less than a tenth of the CPU time.\n",

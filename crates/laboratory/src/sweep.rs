@@ -49,7 +49,7 @@ use formats::workload::Stochastic;
 use indicatif::ProgressBar;
 use program::{Error, progress};
 use rayon::prelude::*;
-use results::Row;
+use results::{Row, counted};
 use schedsim::policy::PolicySpec;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -243,9 +243,10 @@ impl fmt::Display for Cell {
         let (name, cpus) = (&self.workload.name, self.workload.machine.cpus);
         write!(
             f,
-            "{}: {name} {} on {cpus} CPUs, {}, seed {}",
+            "{}: {name} {} on {}, {}, seed {}",
             self.grid,
             parameters.join(" "),
+            counted(cpus.into(), "CPU"),
             self.policy,
             self.seed
         )

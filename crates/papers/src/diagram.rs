@@ -6,6 +6,7 @@ use super::flow_chart::flow_chart;
 use super::folder::Folder;
 use formats::workload::{ClosedWorkload, Parameters, Stochastic, Workload};
 use program::{Error, no_such};
+use results::counted;
 use results::figure::{Axis, Curve, Figure, Point};
 use schedsim::workload::{Stream, Tasks};
 use serde::Deserialize;
@@ -187,7 +188,7 @@ fn network(workload: &Stochastic) -> String {
     text(8, 124, &format!("load {:.2}", model.offered_load(machine.cpus)));
     text(190, 60, "ready queue(s)");
     text(190, 77, "CQ one · IP, TK one per CPU");
-    text(420, 30, &format!("{} CPUs", machine.cpus));
+    text(420, 30, &counted(machine.cpus.into(), "CPU"));
     text(
         420,
         222,

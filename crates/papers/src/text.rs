@@ -2,7 +2,7 @@
 
 use super::Paper;
 use program::terminal::wrapped;
-use results::{Align, Row, Table, Verdict};
+use results::{Align, Row, Table, Verdict, counted};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -87,8 +87,13 @@ fn claims(rows: &[&Row]) -> String {
         format!("{} {verdict}", verdicts.iter().filter(|row| row.verdict == Some(verdict)).count())
     });
     let claims: BTreeSet<&str> = verdicts.iter().map(|row| row.text("claim")).collect();
-    let _ =
-        writeln!(out, "{} claims, {} checks: {}", claims.len(), verdicts.len(), counts.join(", "));
+    let _ = writeln!(
+        out,
+        "{}, {}: {}",
+        counted(claims.len(), "claim"),
+        counted(verdicts.len(), "check"),
+        counts.join(", ")
+    );
     out
 }
 

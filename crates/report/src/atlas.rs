@@ -2,7 +2,7 @@
 //! the numbers of tasks from which another structure is cheapest.
 
 use atlas::crossover::sign_change;
-use results::{Metric, Row};
+use results::{Metric, Row, counted};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +56,8 @@ pub fn charts(rows: &[Row]) -> Vec<Chart> {
             None => groups.push((key, vec![row])),
         }
     }
+    // A wait is no cost.
+    groups.sort_by_key(|((metric, _), _)| *metric == Metric::longest_wait_slices);
     groups
         .into_iter()
         .map(|((metric, conditions), rows)| Chart::new(metric, conditions, &rows))
@@ -66,14 +68,17 @@ pub fn charts(rows: &[Row]) -> Vec<Chart> {
 impl Chart {
     /// Which structure is the cheapest, in a sentence.
     pub fn sentence(&self) -> String {
-        let at = |curve: &&Curve| curve.value.first().copied().flatten().unwrap_or(f64::INFINITY);
+        // Costs differ most at the largest number of tasks.
+        let at = |curve: &&Curve| curve.value.last().copied().flatten().unwrap_or(f64::INFINITY);
         let cheapest = self.structures.iter().min_by(|a, b| at(a).total_cmp(&at(b)));
-        let (first, tasks) = match (self.crossovers.first(), cheapest, self.tasks.first()) {
-            (Some(crossover), _, Some(tasks)) => (&crossover.from, tasks),
-            (None, Some(curve), Some(tasks)) => (&curve.name, tasks),
+        let (first, tasks) = match (self.crossovers.first(), cheapest) {
+            (Some(crossover), _) => (&crossover.from, self.tasks.first()),
+            (None, Some(curve)) => (&curve.name, self.tasks.last()),
             _ => return "No structure was measured.".to_string(),
         };
-        let doubt = |certain: bool| if certain { "" } else { " (doubtful: the intervals overlap)" };
+        let tasks = counted(tasks.map_or(0, |tasks| *tasks as usize), "task");
+        let doubt =
+            |certain: bool| if certain { "" } else { " (undecided: the intervals overlap)" };
         let then: String = self
             .crossovers
             .iter()
@@ -86,7 +91,7 @@ impl Chart {
             conditions => format!(" ({conditions})"),
         };
         format!(
-            "At {tasks} tasks `{first}` is the cheapest in {}{conditions}{then}.",
+            "At {tasks} `{first}` is the cheapest in {}{conditions}{then}.",
             self.metric.replace('_', " ")
         )
     }
@@ -218,6 +223,28 @@ mod tests {
             (curve("list", &[10.0, 20.0, 60.0]), curve("tree", &[30.0, 30.0, 30.0]));
         tree.ci_high = vec![Some(31.0), Some(31.0), Some(61.0)];
         assert!(!crossovers(&[1.0, 11.0, 21.0], &[list, tree])[0].certain);
+    }
+
+    #[test]
+    fn the_sentence_is_of_a_cost_where_structures_differ_most() {
+        let row = |candidate: &str, tasks: u32, metric, value| Row {
+            candidate: candidate.to_string(),
+            workload: format!("yield:{tasks}"),
+            value: Some(value),
+            ..Row::new(results::World::Sim, metric)
+        };
+        let mut rows = Vec::new();
+        for (tasks, slow, fast) in [(1, 2.0, 2.0), (10, 20.0, 3.0)] {
+            for metric in [Metric::longest_wait_slices, Metric::elements_walked_per_op] {
+                rows.extend([row("slow", tasks, metric, slow), row("fast", tasks, metric, fast)]);
+            }
+        }
+        let sentence = charts(&rows)[0].sentence();
+        assert!(
+            sentence.contains("`fast` is the cheapest in elements walked per op"),
+            "{sentence}"
+        );
+        assert!(sentence.starts_with("At 10 tasks "), "{sentence}");
     }
 
     #[test]

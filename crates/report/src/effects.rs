@@ -45,7 +45,7 @@ pub fn section(results: &Results) -> String {
         "<section id=effects><h2>Differences from the baseline</h2>\n<p class=note>The line in the \
          picture is the baseline. A dot is the mean difference, its whisker the 95 % interval: \
          <span class=better>● better</span>, <span class=worse>◆ worse</span>, ○ equivalent. The \
-         scale is of ratios and each metric's own; an arrow points beyond it.</p>\n",
+         scale is of ratios and each metric's own; an arrow (‹ ›) is a difference beyond it.</p>\n",
     );
     html += &group(&main, &places, &mut room);
     if !others.is_empty() {
@@ -281,6 +281,8 @@ struct Scale {
     /// The ratios at its ends: below one, and above.
     least: f64,
     most: f64,
+    /// Whether differences decide the end on each side; only such an end has a label.
+    decided: [bool; 2],
 }
 
 impl Scale {
@@ -295,7 +297,11 @@ impl Scale {
             let holds = |factor: &&f64| factor.ln() >= most - 1e-9;
             *FACTORS.iter().find(holds).unwrap_or(&FACTORS[FACTORS.len() - 1])
         };
-        Scale { least: 1.0 / factor(below.max(above / 2.0)), most: factor(above.max(below / 2.0)) }
+        Scale {
+            least: 1.0 / factor(below.max(above / 2.0)),
+            most: factor(above.max(below / 2.0)),
+            decided: [below >= above / 2.0, above >= below / 2.0],
+        }
     }
 
     /// The place of a ratio's logarithm, in hundredths of the width.
@@ -312,12 +318,15 @@ impl Scale {
 
     /// What stands above the picture: both ends and the baseline.
     fn axis(&self) -> String {
-        let whole = |share: f64| no_break(&format!("{:+.0} %", 100.0 * share).replace('-', "−"));
+        let end = |side: usize, ratio: f64| {
+            let text = format!("{:+.0} %", 100.0 * (ratio - 1.0)).replace('-', "−");
+            if self.decided[side] { no_break(&text) } else { String::new() }
+        };
         format!(
             "<span>{}</span><span style=\"left:{:.1}%\">0</span><span>{}</span>",
-            whole(self.least - 1.0),
+            end(0, self.least),
             self.at(0.0),
-            whole(self.most - 1.0)
+            end(1, self.most)
         )
     }
 
@@ -329,15 +338,20 @@ impl Scale {
         let mut svg =
             String::from("<svg class=whisker aria-hidden=true><line class=zero y1=0 y2=100% ");
         let _ = write!(svg, "x1={0:.1}% x2={0:.1}% />", self.at(0.0));
-        let (at, _) = self.place(effect);
+        let (at, beyond) = self.place(effect);
+        let arrow = |svg: &mut String, end: f64| {
+            let way = if end < self.at(0.0) { '‹' } else { '›' };
+            let _ = write!(svg, "<text class={class} x={end:.2}% y=75%>{way}</text>");
+        };
+        if beyond {
+            arrow(&mut svg, at);
+            return svg + "</svg>";
+        }
         if let Some((low, high)) = row.effect_low.zip(row.effect_high) {
-            let ((from, cut_low), (to, cut_high)) = (self.place(low), self.place(high));
+            let ends = [self.place(low), self.place(high)];
+            let [(from, _), (to, _)] = ends;
             let _ = write!(svg, "<line class={class} x1={from:.2}% x2={to:.2}% y1=50% y2=50% />");
-            for (end, cut, arrow) in [(from, cut_low, '‹'), (to, cut_high, '›')] {
-                if cut {
-                    let _ = write!(svg, "<text class={class} x={end:.2}% y=75%>{arrow}</text>");
-                }
-            }
+            ends.iter().filter(|end| end.1).for_each(|end| arrow(&mut svg, end.0));
         }
         let _ = match class {
             "worse" => write!(
@@ -370,7 +384,7 @@ mod tests {
 
     #[test]
     fn half_and_twice_are_equally_far_from_the_baseline_and_more_is_an_arrow() {
-        let scale = Scale { least: 0.5, most: 2.0 };
+        let scale = Scale { least: 0.5, most: 2.0, decided: [true; 2] };
         assert_eq!(scale.place(0.0), (50.0, false));
         let ((half, cut), (twice, _)) = (scale.place(-0.5), scale.place(1.0));
         assert!((half - 4.0).abs() < 1e-9 && (twice - 96.0).abs() < 1e-9 && !cut);
@@ -393,6 +407,18 @@ mod tests {
         let large = Scale::of(&[&row("c", Verdict::Worse, [8.0, 90.0, 99.0])]);
         assert_eq!((1.0 / large.least, large.most), (10.0, 20.0));
         assert!(large.place(0.0).0 > 33.0, "the baseline is not at the border");
+    }
+
+    #[test]
+    fn a_difference_beyond_the_scale_is_one_arrow_and_a_side_without_differences_has_no_label() {
+        let far = row("far", Verdict::Worse, [40.0, 80.0, 99.0]);
+        let scale = Scale::of(&[&far]);
+        assert!(scale.axis().starts_with("<span></span>"), "{}", scale.axis());
+        let picture = scale.picture(&far, "worse");
+        assert_eq!([picture.matches('›').count(), picture.matches('‹').count()], [1, 0]);
+        assert!(!picture.contains("<path"), "{picture}");
+        let cut = scale.picture(&row("cut", Verdict::Better, [-0.99, -0.2, -0.1]), "better");
+        assert!(cut.contains('‹') && cut.contains("<circle"), "{cut}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use program::Error;
 use results::figure::Figure;
-use results::{Results, Row};
+use results::{Results, Row, counted};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -26,6 +26,9 @@ const SCRIPTS: [&str; 5] = [
     include_str!("timeline.js"),
     include_str!("report.js"),
 ];
+
+/// The most rows of the table of all that are open.
+const MOST_OPEN: usize = 40;
 
 /// The data for the scripts.
 #[derive(Serialize)]
@@ -88,7 +91,7 @@ pub fn render(contents: &Contents, timelines: &Timelines) -> Result<String, Erro
 /// All sections, the answer first.
 fn sections(contents: &Contents, data: &Data<'_>, claims: &str) -> String {
     let results = &contents.results;
-    let mut html = lead::section(results, &data.charts);
+    let mut html = lead::section(results, &data.charts, &contents.figures);
     html += &trust::section(results, &contents.replays);
     html += &findings::summary(&results.rows, &contents.findings);
     html += claims;
@@ -112,8 +115,13 @@ fn sections(contents: &Contents, data: &Data<'_>, claims: &str) -> String {
     let rows: Vec<&Row> =
         results.rows.iter().filter(|row| claims.is_empty() || row.verdict.is_none()).collect();
     if tables::cases(results).is_empty() && !rows.is_empty() {
+        let open = if rows.len() > MOST_OPEN { "" } else { " open" };
+        let summary = counted(rows.len(), "number");
         let table = tables::long(rows);
-        let _ = write!(html, "<section id=all><h2>All rows</h2>\n{table}</section>\n");
+        let _ = write!(
+            html,
+            "<section id=all><h2>All rows</h2>\n<details{open}><summary>{summary}</summary>\n{table}</details></section>\n"
+        );
     }
     html + &provenance(results)
 }
@@ -140,11 +148,10 @@ fn comparison(results: &Results) -> String {
         return String::new();
     }
     format!(
-        "<section id=all-policies><h2>All policies side by side</h2>\n<p class=legend><span class=better>better</span> <span \
-         class=worse>worse</span>, by how much on average <span class=equivalent>= \
-         equivalent</span> <span class=undecided>~ undecided</span>: hold the pointer over a \
-         number for its interval and the reason. Each against the baseline, which has no mark. A \
-         heading sorts.</p>\n{table}<details><summary>All \
+        "<section id=all-policies><h2>All policies side by side</h2>\n<p class=legend>By how much each is <span class=better>better</span> or <span \
+         class=worse>worse</span> than the baseline on average; <span class=equivalent>= is \
+         equivalent</span>, <span class=undecided>~ undecided</span>. Hold the pointer over a \
+         number for its interval and the reason. A heading sorts.</p>\n{table}<details><summary>All \
          metrics</summary>\n{}</details></section>\n",
         tables::all_metrics(results)
     )
@@ -209,10 +216,10 @@ fn provenance(results: &Results) -> String {
 fn guests(rows: &[Row]) -> String {
     let guest = |row: &Row| {
         let part = |name: &str| row.point.get(name).map(ToString::to_string);
-        let cpus = if row.cpus == 1 { "1 CPU".to_string() } else { format!("{} CPUs", row.cpus) };
         Some(format!(
-            "<dt>Guest<dd>Linux {}, {cpus}, an instruction takes {} ns; QEMU {}",
+            "<dt>Guest<dd>Linux {}, {}, an instruction takes {} ns; QEMU {}",
             escape(&part("kernel")?),
+            counted(row.cpus.into(), "CPU"),
             escape(&part("instruction_ns")?),
             escape(&part("qemu")?)
         ))

@@ -4,7 +4,7 @@ use super::findings;
 use super::tables::{escape, open};
 use results::figure::{Figure, Order, Point};
 use results::findings::Decision;
-use results::{Row, Verdict, quantity};
+use results::{Row, Verdict, counted, quantity};
 use std::fmt::Write;
 
 /// A table of all claims, each linked to the decisions that affect it; empty if there are none.
@@ -15,10 +15,11 @@ pub fn claims(rows: &[Row], decisions: &[Decision]) -> String {
         return String::new();
     }
     let mut html = String::from("<section id=claims><h2>Claims</h2>\n<p class=legend>");
-    for verdict in Verdict::OF_CLAIMS {
+    let counts = Verdict::OF_CLAIMS.map(|verdict| {
         let count = verdicts.iter().filter(|row| row.verdict == Some(verdict)).count();
-        let _ = write!(html, "<span class={}>{count} checks {verdict}</span> ", class(verdict));
-    }
+        format!("<span class={}>{verdict} {count}</span>", class(verdict))
+    });
+    let _ = write!(html, "{}: {}. ", counted(verdicts.len(), "check"), counts.join(", "));
     html += "A check is a comparison that a claim comes down to; it holds if the 95 % interval of \
              its margin does.</p>\n";
     html += &open("class=sortable id=verdicts", "Checks of claims");

@@ -1,3 +1,6 @@
+/** A count with its noun. */
+const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
 /** A colour of the style sheet. */
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -80,14 +83,14 @@ function drawCurves(curves) {
     const longest = shown.reduce((a, b) => (b.percent.length > a.percent.length ? b : a), shown[0] ?? { percent: [] });
     const fill = (values) => longest.percent.map((_, index) => values[index] ?? null);
     const rows = shown.map((curve) => ({
-      label: curve.policy === "recorded" ? `recorded, ${curve.cpus} CPUs` : curve.policy, dash: curve.policy === "recorded" ? [6, 4] : undefined,
+      label: curve.policy === "recorded" ? `recorded, ${counted(curve.cpus, "CPU")}` : curve.policy, dash: curve.policy === "recorded" ? [6, 4] : undefined,
       value: positive(fill(curve.value)), low: positive(fill(curve.ci_low)), high: positive(fill(curve.ci_high)),
     }));
     plot = lines(place, rows, longest.percent.map(nines), {
       x: "percentile", xValue: percent, yValue: duration, points: false,
       xAxis: { splits: (_, __, min, max) => [0, Math.log10(2), 1, 2, 3, 4, 5].filter((x) => x >= min && x <= max), values: (_, xs) => xs.map(percent) },
     });
-    const runs = shown.map((curve) => `${curve.policy}: ${curve.samples} samples, ${curve.runs} run${curve.runs === 1 ? "" : "s"}`);
+    const runs = shown.map((curve) => `${curve.policy}: ${curve.samples} samples, ${counted(curve.runs, "run")}`);
     document.getElementById("curves-note").textContent =
       `${runs.join("; ")}. Shaded: 95 % interval by bootstrap over runs; a policy that draws no random numbers has one run and no interval. A curve ends where fewer than ten samples lie beyond it.`;
   }
@@ -95,7 +98,7 @@ function drawCurves(curves) {
   const simulated = curves.filter((curve) => curve.policy !== "recorded");
   const counts = unique((simulated.length ? simulated : curves).map((curve) => curve.cpus));
   cpus = counts[0];
-  choice("curves-cpus", counts.map((n) => [n, `${n} CPUs`]), (value) => { cpus = Number(value); draw(); });
+  choice("curves-cpus", counts.map((n) => [n, counted(n, "CPU")]), (value) => { cpus = Number(value); draw(); });
   return { draw, resize: () => plot?.setSize({ width: place.clientWidth, height: 380 }) };
 }
 
@@ -118,7 +121,7 @@ function drawCharts(charts) {
         u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
         u.ctx.stroke();
         u.ctx.textAlign = "left";
-        u.ctx.fillText(`${crossover.to} from ${Number(crossover.tasks.toPrecision(3))}${crossover.certain ? "" : " (doubtful)"}`, x + 4 * devicePixelRatio, u.bbox.top + (14 + 14 * index) * devicePixelRatio);
+        u.ctx.fillText(`${crossover.to} from ${Number(crossover.tasks.toPrecision(3))}${crossover.certain ? "" : " (undecided)"}`, x + 4 * devicePixelRatio, u.bbox.top + (14 + 14 * index) * devicePixelRatio);
       });
       u.ctx.restore();
     };
@@ -127,7 +130,7 @@ function drawCharts(charts) {
       x: "tasks", xValue: String, yValue: number, points: true, draw: mark, xScale: { distr: 3, log: 10 },
       xAxis: { label: "tasks", labelSize: 20, splits: decades, values: (_, xs) => xs.map((x) => (x === null ? "" : String(x))) },
     });
-    const notes = chart.crossovers.map((one) => `From about ${Number(one.tasks.toPrecision(3))} tasks on ${one.to} is cheaper than ${one.from} (a straight line between the measured numbers of tasks)${one.certain ? "." : "; doubtful, because the intervals overlap."}`);
+    const notes = chart.crossovers.map((one) => `From about ${Number(one.tasks.toPrecision(3))} tasks on ${one.to} is cheaper than ${one.from} (a straight line between the measured numbers of tasks)${one.certain ? "." : "; undecided, because the intervals overlap."}`);
     if (notes.length === 0) notes.push("The same structure is the cheapest throughout.");
     notes.push(zero ? "Costs of zero are drawn at 1." : "Shaded: 95 % interval over assignments of levels, or over runs.");
     document.getElementById("charts-note").replaceChildren(...notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));

@@ -132,7 +132,7 @@ fn named(rows: &[&Row], verdict: Verdict) -> String {
     let shown: Vec<String> = largest.iter().take(NAMED).map(one).collect();
     match largest.len().checked_sub(NAMED).filter(|more| *more > 0) {
         Some(more) => format!("{} and {more} more", shown.join(", ")),
-        None if shown.is_empty() => "nobody".to_string(),
+        None if shown.is_empty() => "none".to_string(),
         None => shown.join(", "),
     }
 }

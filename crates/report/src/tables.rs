@@ -2,7 +2,9 @@
 
 use super::place::IDENTITIES;
 use program::visible;
-use results::{Metric, Point, Results, Row, Verdict, World, headline, quantity, signed_difference};
+use results::{
+    Metric, Point, Results, Row, Verdict, World, counted, headline, quantity, signed_difference,
+};
 use schedsim::metrics::CATALOGUE;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -56,7 +58,8 @@ pub fn comparison(results: &Results) -> String {
     html += "<thead><tr><th scope=col>policy";
     varying.titles().for_each(|title| html += &format!("<th scope=col>{title}"));
     html += "<th scope=col>CPUs";
-    let columns: Vec<(Metric, &str)> = columns(results).collect();
+    let mut columns: Vec<(Metric, &str)> = columns(results).collect();
+    columns.retain(|(metric, _)| cases.iter().any(|case| case.row(results, metric.id()).is_some()));
     for (metric, title) in &columns {
         let _ = write!(
             html,
@@ -87,9 +90,9 @@ pub fn all_metrics(results: &Results) -> String {
             .chain(varying.cells(case).into_iter().filter(|cell| !cell.is_empty()));
         let _ = write!(
             html,
-            "<th scope=col class=number>{}, {} CPUs",
+            "<th scope=col class=number>{}, {}",
             escape(&words.collect::<Vec<_>>().join(", ")),
-            case.cpus
+            counted(case.cpus.into(), "CPU")
         );
     }
     html += "<th scope=col>what it is</thead><tbody>\n";
@@ -335,4 +338,16 @@ pub fn cell(row: Option<&Row>) -> String {
         "<td class=\"number{class}\" data-value={value} title=\"{}\">{shown}{spread}<b>{mark}</b>",
         escape(title.trim())
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_that_nothing_measured_has_no_column() {
+        let row = Row { value: Some(5e8), ..Row::new(World::Host, Metric::makespan_ns) };
+        let html = comparison(&Results::new(vec![row]));
+        assert!(html.contains(">makespan") && !html.contains(">GRR"), "{html}");
+    }
 }

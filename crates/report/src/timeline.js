@@ -146,10 +146,22 @@ function drawTimelines({ timelines, tasks }) {
     const [start, end] = [Math.max(first, from), Math.min(last, to)];
     run.rows.forEach((row, cpu) => {
       const top = bbox.top + cpu * height;
+      // Intervals within one column of pixels are drawn as one, of the task with the longest or the highlighted one.
+      let [column, busy, longest, lead] = [NaN, 0, 0, 0];
+      const together = () => {
+        if (busy > 0) { ink(lead, 1); ctx.fillRect(column, top, busy * scale, height - gap); }
+        busy = longest = 0;
+      };
       for (let index = Run.after(row, start); index < row.start.length && row.start[index] < end; index++) {
-        ink(row.task[index], 1);
-        rectangle(Math.max(row.start[index], start), Math.min(row.end[index], end), top, height - gap);
+        const [begin, stop, task] = [Math.max(row.start[index], start), Math.min(row.end[index], end), row.task[index]];
+        const at = Math.floor(x(begin));
+        if (x(stop) > at + 1) { ink(task, 1); rectangle(begin, stop, top, height - gap); continue; }
+        if (at !== column) { together(); column = at; }
+        busy += stop - begin;
+        const weight = task === highlighted ? Infinity : stop - begin;
+        if (weight > longest) [longest, lead] = [weight, task];
       }
+      together();
     });
     ctx.globalAlpha = 1;
     ctx.restore();
@@ -241,7 +253,7 @@ function drawTimelines({ timelines, tasks }) {
   function search(take) {
     const text = byId("timeline-search").value.trim().toLowerCase();
     const found = listTasks(text);
-    byId("timeline-found").textContent = text === "" ? "" : found.length === 0 ? "No task has that name or id." : `${found.length} task${found.length === 1 ? "" : "s"}${found.length > 40 ? ", 40 of them below" : ""}`;
+    byId("timeline-found").textContent = text === "" ? "" : found.length === 0 ? "No task has that name or id." : `${counted(found.length, "task")}${found.length > 40 ? ", 40 of them below" : ""}`;
     keep(text !== "" && (found.length === 1 || (take && found.length > 0)) ? found[0] : null);
     if (take && kept !== null) step(true, -1);
   }
@@ -279,7 +291,7 @@ function drawTimelines({ timelines, tasks }) {
     plots = shown.map((run) => {
       const place = document.createElement("div");
       place.className = "timeline";
-      place.append(Object.assign(document.createElement("h3"), { textContent: `${run.policy}${run.policy === "recorded" ? ` on ${run.cpus} CPUs` : ""}: ${duration(run.end)}` }));
+      place.append(Object.assign(document.createElement("h3"), { textContent: `${run.policy}${run.policy === "recorded" ? ` on ${counted(run.cpus, "CPU")}` : ""}: ${duration(run.end)}` }));
       byId("timelines").append(place);
       const u = plot(run, place);
       u.over.addEventListener("mouseleave", () => { highlight(null); byId("timeline-what").textContent = "\u00a0"; });
@@ -336,7 +348,7 @@ function drawTimelines({ timelines, tasks }) {
   byId("timeline-next").addEventListener("click", () => step(true));
   byId("timeline-previous").addEventListener("click", () => step(false));
   for (const name of ["from", "to"]) byId(`timeline-${name}`).addEventListener("keydown", (event) => event.key === "Enter" && showFields());
-  choice("timeline-cpus", counts.map((count) => [count, `${count} CPUs`]), (value) => { cpus = Number(value); draw(); });
+  choice("timeline-cpus", counts.map((count) => [count, counted(count, "CPU")]), (value) => { cpus = Number(value); draw(); });
   const resize = () => plots.forEach((plot) => plot.setSize({ width: byId("timelines").clientWidth, height: plot.height }));
   return { draw, resize, state: () => ({ view, highlighted, kept, moment, cpus }) };
 }

@@ -56,9 +56,10 @@ pub use parquet_file::{from_parquet, to_parquet};
 pub use point::{Coordinate, Point};
 pub use printed::Printed;
 pub use row::{Row, SubjectKind, Unit};
+pub use schedsim::counted;
 pub use schedsim::metrics::Better;
 pub use text::{
-    Align, CALLBACKS, Table, counted, find_metric, headline, is_headline, nanoseconds, open_cell,
+    Align, CALLBACKS, Table, find_metric, headline, is_headline, nanoseconds, open_cell,
     open_headline, quantity, set_page_width, signed_difference,
 };
 pub use verdict::Verdict;

@@ -4,7 +4,7 @@ mod numbers;
 mod table;
 
 pub use numbers::{
-    CALLBACKS, counted, find_metric, headline, is_headline, nanoseconds, open_cell, open_headline,
-    quantity, signed_difference,
+    CALLBACKS, find_metric, headline, is_headline, nanoseconds, open_cell, open_headline, quantity,
+    signed_difference,
 };
 pub use table::{Align, Table, set_page_width};

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checks;
+mod counted;
 pub mod engine;
 pub mod live;
 mod machine;
@@ -17,6 +18,7 @@ pub mod swarm;
 pub mod trace;
 pub mod workload;
 
+pub use counted::counted;
 pub use machine::{
     ByIdleTime, CallCosts, CpuSet, Distance, IdleTime, Machine, MigrationCosts, Place, QueueCost,
     Sharing, Slows, Spread, Ticks, Topology, WakeLatency,

@@ -111,7 +111,7 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         if let Some(most) = most_cpus.filter(|&most| most < cpus) {
             seat.refuse(format!(
                 "the policy was made for {}, and the machine has {cpus}: make it for {cpus}",
-                plural(most)
+                crate::counted(most.into(), "CPU")
             ));
         }
         seat
@@ -682,11 +682,6 @@ impl<P: Policy, D: Driver> Seat<P, D> {
         let breach = Breach { callback, rule, task, cpu, time: self.cx.now };
         self.cx.ended.get_or_insert_with(|| Box::new(Ended::Breach(breach)));
     }
-}
-
-/// A number of CPUs in words.
-fn plural(cpus: u16) -> String {
-    if cpus == 1 { "1 CPU".to_string() } else { format!("{cpus} CPUs") }
 }
 
 impl fmt::Display for Ended {

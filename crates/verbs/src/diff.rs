@@ -10,7 +10,7 @@ use clap::Args;
 use formats::import;
 use formats::trace_file::{Reader, Task};
 use program::Error;
-use results::{Align, Metric, Results, Row, Table, Verdict, World};
+use results::{Align, Metric, Results, Row, Table, Verdict, World, counted};
 use schedsim::trace::{Event, EventKind, Observer, PrevState};
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
@@ -158,8 +158,11 @@ impl Run {
             }
             let header = reader.header();
             let label = format!(
-                "{}, {}, {} CPUs, seed {}",
-                header.workload, header.candidate, header.cpus, header.seed
+                "{}, {}, {}, seed {}",
+                header.workload,
+                header.candidate,
+                counted(header.cpus.into(), "CPU"),
+                header.seed
             );
             return Ok(Run { label, tasks: header.tasks.clone(), events: collect.0 });
         }

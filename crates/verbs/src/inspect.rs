@@ -15,7 +15,9 @@ use formats::selection::{self, Selection};
 use formats::workload::{Parameters, Workload};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print_data, write_whole};
-use results::{Align, Metric, Results, Row, SubjectKind, Table, World, quantity, registered};
+use results::{
+    Align, Metric, Results, Row, SubjectKind, Table, World, counted, quantity, registered,
+};
 use schedsim::metrics::{
     CATALOGUE, CriticalPath, Histogram, Metrics, ObjectGraph, Summary, WakeGraph,
 };
@@ -252,9 +254,9 @@ impl Inspect {
         text += &recording.report.to_string();
         let _ = writeln!(
             text,
-            "\n{} on {} CPUs, {} tasks, {}",
+            "\n{} on {}, {} tasks, {}",
             recording.duration,
-            recording.cpus,
+            counted(recording.cpus.into(), "CPU"),
             summary.tasks.len(),
             costs
         );

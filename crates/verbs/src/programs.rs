@@ -3,7 +3,7 @@
 use super::{Caller, CommonArguments, MachineArguments, STOCHASTIC_IS_FLAT, load, parameters};
 use formats::workload::{ClosedWorkload, Parameters, Template, Workload};
 use program::Error;
-use results::Point;
+use results::{Point, counted};
 use schedsim::{Nanos, Time, workload};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -227,7 +227,11 @@ impl Programs<'_> {
         let (mut workload, mut until) = (recorded.workload.clone(), Time::NEVER);
         let (mut point, mut told) = (Point::new(), "\nWhat if: the recorded workload".to_string());
         if let Some(file) = file {
-            told += &format!(" on the machine {}, with {} CPUs,", file.name, machine.cpus);
+            told += &format!(
+                " on the machine {}, with {},",
+                file.name,
+                counted(machine.cpus.into(), "CPU")
+            );
             point.set("machine", file.name);
         }
         if let Some(argument) = self.add_load {

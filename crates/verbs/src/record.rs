@@ -4,6 +4,7 @@ use super::read_with_progress;
 use clap::Args;
 use formats::import::{Options, Recording};
 use program::{Error, print};
+use schedsim::counted;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -254,9 +255,9 @@ fn summarize(recording: &Recording, file: &Path) -> Result<(), Error> {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{file}: {} on {} CPUs, {} tasks, {} events, {} lost",
+        "{file}: {} on {}, {} tasks, {} events, {} lost",
         recording.duration,
-        recording.cpus,
+        counted(recording.cpus.into(), "CPU"),
         recording.tasks.len(),
         report.events.total(),
         report.lost

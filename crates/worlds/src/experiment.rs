@@ -72,8 +72,12 @@ impl Display for CostsFrom {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let CostsFrom { name, which } = self;
         match which.as_slice() {
-            [] => write!(f, "The recording tells all costs that {name} has"),
-            which => write!(f, "Not told by the recording, from {name}: {}", which.join(", ")),
+            [] => write!(f, "The recording has all costs that {name} has"),
+            which => write!(
+                f,
+                "The recording does not say what these cost, {name} does: {}",
+                which.join(", ")
+            ),
         }
     }
 }

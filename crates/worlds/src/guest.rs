@@ -33,7 +33,7 @@ use crate::vm::{
 use indicatif::ProgressBar;
 use program::{Error, progress};
 use purpose::{Purpose, Purposes};
-use results::{Better, Input, InputLock, Metric, World as Name, headline, registered};
+use results::{Better, Input, InputLock, Metric, World as Name, counted, headline, registered};
 use schedlab_runner::class::Class;
 use schedlab_runner::event::Event;
 use schedlab_runner::nudge::Nudge;
@@ -281,7 +281,8 @@ impl GuestWorld {
         match self.settings.shape.is_some() || cpus.is_multiple_of(nodes) {
             true => Ok(()),
             false => Err(Error::Usage(format!(
-                "{cpus} CPUs cannot be cut into {nodes} NUMA nodes: give --cpus {}",
+                "{} cannot be cut into {nodes} NUMA nodes: give --cpus {}",
+                counted(cpus.into(), "CPU"),
                 2 * nodes
             ))),
         }

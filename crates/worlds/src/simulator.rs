@@ -17,7 +17,9 @@ use formats::workload::Stochastic;
 use indicatif::ProgressBar;
 use program::{Error, progress};
 use rayon::prelude::*;
-use results::{Metric, Row, SubjectKind, World as Name, headline, open_headline, registered};
+use results::{
+    Metric, Row, SubjectKind, World as Name, counted, headline, open_headline, registered,
+};
 use schedsim::Nanos;
 use schedsim::checks::Violation;
 use schedsim::metrics::{CATALOGUE, OPEN_CATALOGUE};
@@ -405,9 +407,10 @@ impl<'a> Job<'a> {
         }
         let list: Vec<String> =
             violations.iter().take(10).map(|violation| format!("  {violation}")).collect();
-        let (name, cpus, seed, list) = (self.program.name(), self.cpus, self.seed, list.join("\n"));
+        let (name, cpus, seed, list) =
+            (self.program.name(), counted(self.cpus.into(), "CPU"), self.seed, list.join("\n"));
         Err(Error::Check(format!(
-            "{name}: {policy} on {cpus} CPUs, seed {seed}: {} checks failed:\n{list}",
+            "{name}: {policy} on {cpus}, seed {seed}: {} checks failed:\n{list}",
             violations.len()
         )))
     }

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::Read;
 
-use schedsim::CpuId;
+use schedsim::{CpuId, counted};
 
 use super::error::{Place, Problem};
 use super::input::{Announced, Source};
@@ -93,8 +93,8 @@ pub(super) fn read(source: &Source<'_>, recorder: &mut Recorder<'_>) -> Result<(
     }
     if others > 0 {
         recorder.report.warnings.push(format!(
-            "it has the events of {others} CPUs more than once, of several sessions: the first is \
-             read"
+            "it has the events of {} more than once, of several sessions: the first is read",
+            counted(others, "CPU")
         ));
     }
     let mut readers = Vec::new();

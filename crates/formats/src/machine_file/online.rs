@@ -1,6 +1,6 @@
 //! The CPUs of a machine that are online.
 
-use schedsim::Place;
+use schedsim::{Place, counted};
 use std::collections::BTreeSet;
 
 /// The places of the CPUs that are not in `offline`. Cores and clusters are numbered without those
@@ -14,7 +14,10 @@ pub(super) fn places(all: &[Place], offline: &[u16]) -> Result<Vec<Place>, (Stri
     for (index, cpu) in offline.iter().enumerate() {
         let wrong = |message: String| Err((format!("offline[{index}]"), message));
         if usize::from(*cpu) >= all.len() {
-            return wrong(format!("the machine has {} CPUs, and no CPU {cpu}", all.len()));
+            return wrong(format!(
+                "the machine has {}, and no CPU {cpu}",
+                counted(all.len(), "CPU")
+            ));
         }
         if !off.insert(*cpu) {
             return wrong(format!("CPU {cpu} is already offline"));

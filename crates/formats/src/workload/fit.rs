@@ -14,7 +14,7 @@ use program::no_such;
 use schedsim::metrics::{Histogram, Summary};
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo};
 use schedsim::workload::Costs;
-use schedsim::{Nanos, TaskId, Time};
+use schedsim::{Nanos, TaskId, Time, counted};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -147,9 +147,11 @@ impl Fitted {
         let mut heading = vec![
             format!("Fitted by: {}", recorded.command),
             format!(
-                "Recorded: {} on {} CPUs; {tasks} tasks with CPU bursts; {born} tasks came and {} \
+                "Recorded: {} on {}; {tasks} tasks with CPU bursts; {born} tasks came and {} \
                  ended meanwhile.",
-                recorded.duration, recorded.cpus, lives.ended
+                recorded.duration,
+                counted(recorded.cpus.into(), "CPU"),
+                lives.ended
             ),
             describe("CPU bursts", &distributions.burst, &bursts),
             describe("pauses", &distributions.pause, &pauses),

@@ -3,6 +3,7 @@
 use super::judged::{Found, Verdict};
 use super::owed::{CHECKS, Owed};
 use program::{Error, no_such};
+use results::counted;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -103,10 +104,10 @@ impl Report {
     /// For people.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{} on Linux {}, {} CPUs: {}\n",
+            "{} on Linux {}, {}: {}\n",
             self.scheduler,
             self.kernel,
-            self.cpus,
+            counted(self.cpus.into(), "CPU"),
             self.summary()
         );
         for answer in &self.answers {
@@ -187,10 +188,10 @@ impl Report {
         }
         let _ = writeln!(
             text,
-            "\nLinux {} under QEMU, {} CPUs in lockstep, seed {}; {}.\n{}.\n\n```sh\n{}\n```\n\n\
+            "\nLinux {} under QEMU, {} in lockstep, seed {}; {}.\n{}.\n\n```sh\n{}\n```\n\n\
              <details><summary>SHA-256</summary>\n\n```",
             self.kernel,
-            self.cpus,
+            counted(self.cpus.into(), "CPU"),
             self.seed,
             self.repeated(),
             self.identity,

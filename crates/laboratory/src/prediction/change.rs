@@ -1,5 +1,6 @@
 //! What is changed, in the real kernel and in the simulator.
 
+use results::counted;
 use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
 use schedsim::policy::PolicySpec;
@@ -188,7 +189,7 @@ impl fmt::Display for Ground {
         self.kernel.as_ref().map_or(Ok(()), |kernel| write!(f, ", kernel {kernel}"))?;
         match self.cpus {
             1 => Ok(()),
-            cpus => write!(f, ", {cpus} CPUs"),
+            cpus => write!(f, ", {}", counted(cpus.into(), "CPU")),
         }
     }
 }

@@ -2,9 +2,9 @@ use super::*;
 use formats::import;
 use formats::toml_file::TomlFile;
 use formats::workload::ClosedWorkload;
-use schedsim::Machine;
 use schedsim::metrics::CATALOGUE;
 use schedsim::workload::{Setting, Workload};
+use schedsim::{Machine, counted};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,11 @@ fn tested(
     let mut recording = Mock::new(Determinism::Noisy, |session| {
         let mut seen = seen.borrow_mut();
         let makespan = 100.0 + 10.0 * (seen.len() % test.changes.len()) as f64;
-        seen.push(format!("{}, {} CPUs", session.trial.candidate, session.trial.cpus));
+        seen.push(format!(
+            "{}, {}",
+            session.trial.candidate,
+            counted(session.trial.cpus.into(), "CPU")
+        ));
         Ok(Run { recorded: recorded.clone(), ..run(&[(Metric::makespan_ns, makespan)]) })
     });
     let mut replaying = Simulator::new();
@@ -74,7 +78,7 @@ fn a_prediction_equals_a_replay_with_the_same_change_made_by_hand() {
     let (seen, prediction) = tested(&test, Some(recorded.clone())).unwrap();
     let once = [
         "kernel:other, 2 CPUs",
-        "kernel:other, 1 CPUs",
+        "kernel:other, 1 CPU",
         "xz: nice=10, 2 CPUs",
         "*: fifo=50, 2 CPUs",
     ];

@@ -121,11 +121,6 @@ pub fn signed_difference(row: &Row) -> String {
     )
 }
 
-/// A count with its noun: `1 CPU`, `2 CPUs`.
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// How many nanoseconds a unit of time has; 0 for other units.
 pub fn nanoseconds(unit: &str) -> f64 {
     match unit {

@@ -176,8 +176,10 @@ impl Recorded {
         text += &self.background();
         let _ = write!(
             text,
-            "{}: {} on {} CPUs, ",
-            self.name, self.recording.duration, self.recording.cpus
+            "{}: {} on {}, ",
+            self.name,
+            self.recording.duration,
+            counted(self.recording.cpus.into(), "CPU")
         );
         let _ = writeln!(
             text,

@@ -7,7 +7,7 @@ use schedsim::engine::{Options, Outcome};
 use schedsim::metrics::{Metrics, Summary};
 use schedsim::trace::{Observer, Trace, TraceHash};
 use schedsim::workload::{Nudge, UntilEnded};
-use schedsim::{Machine, Nanos, Time};
+use schedsim::{Machine, Nanos, Time, counted};
 
 /// The result of a run.
 #[derive(Clone, Debug)]
@@ -67,8 +67,9 @@ pub fn simulate(
     }
     let options = Options { seed, until: stop };
     let outcome = policy.run((workload, nudge).into(), machine, options, Trace::new(observers));
-    let outcome = outcome
-        .map_err(|error| super::of_run(&error, &policy, &format!(" on {} CPUs", machine.cpus)))?;
+    let outcome = outcome.map_err(|error| {
+        super::of_run(&error, &policy, &format!(" on {}", counted(machine.cpus.into(), "CPU")))
+    })?;
     let violations = checks.map(|checks| checks.finish(&outcome)).unwrap_or_default();
     if until.end().is_none() && !ended.is_empty() && stop != Time::NEVER {
         let stop = Nanos(stop.0);

@@ -1,6 +1,7 @@
 //! The CPUs of this machine: which may be used, and how busy they were.
 
 use program::Error;
+use results::counted;
 use schedsim::admission::CpuNumber;
 use std::fs;
 
@@ -50,7 +51,8 @@ pub fn choose(allowed: &[u16], count: Option<u16>) -> Result<Vec<u16>, Error> {
     let count = count.map_or(chosen.len(), usize::from);
     if count > chosen.len() {
         return Err(Error::Usage(format!(
-            "{count} CPUs are requested, but only {} may be used: {}",
+            "{} are requested, but only {} may be used: {}",
+            counted(count, "CPU"),
             chosen.len(),
             names(&chosen)
         )));

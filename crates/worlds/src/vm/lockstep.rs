@@ -6,7 +6,7 @@
 //! 4 and 8 CPUs. So the kernel's constants of time mean the same everywhere.
 
 use program::Error;
-use schedsim::Nanos;
+use schedsim::{Nanos, counted};
 
 /// By how many instructions CPUs are interleaved if nothing else is said.
 pub const INTERLEAVE: u32 = 1_000;
@@ -52,8 +52,8 @@ impl Lockstep {
         };
         if cpus != u64::from(self.cpus) {
             return Err(Error::Input(format!(
-                "{cpus} of {} CPUs ran in lockstep: the guest has not started the others",
-                self.cpus
+                "{cpus} of {} ran in lockstep: the guest has not started the others",
+                counted(self.cpus.into(), "CPU")
             )));
         }
         if most > 2 * (u64::from(self.interleave) + LONGEST_BLOCK) {

@@ -3,6 +3,7 @@
 use super::{Guest, Settled, Transcript, boot};
 use program::Error;
 use rayon::prelude::*;
+use results::counted;
 use schedlab_runner::event::Event;
 use schedlab_runner::session::Job;
 
@@ -120,8 +121,9 @@ pub fn prove_each(
 pub(crate) fn expect_same(guest: &Guest, first: &[String], second: &[String]) -> Result<(), Error> {
     difference(first, second).map_or(Ok(()), |differs| {
         Err(Error::Irreproducible(format!(
-            "kernel {} on {} CPUs did not repeat itself: {differs}",
-            guest.kernel.name, guest.cpus
+            "kernel {} on {} did not repeat itself: {differs}",
+            guest.kernel.name,
+            counted(guest.cpus.into(), "CPU")
         )))
     })
 }

@@ -14,7 +14,7 @@ use grid::Grid;
 pub use grid::MODEL;
 use program::Error;
 use schedlab_runner::event::{Domains, Event};
-use schedsim::Place;
+use schedsim::{Place, counted};
 use std::collections::BTreeSet;
 
 /// A machine that QEMU can show to a guest.
@@ -58,8 +58,8 @@ impl Shape {
             ))
         };
         if places.len() > usize::from(most) {
-            let has = places.len();
-            return Err(refused(&format!("it has {has} CPUs, and a guest at most {most}")));
+            let has = counted(places.len(), "CPU");
+            return Err(refused(&format!("it has {has}, and a guest at most {most}")));
         }
         if places.iter().any(|place| place.speed < 1.0) {
             return Err(refused("its CPUs differ in speed, and the emulator's do not"));

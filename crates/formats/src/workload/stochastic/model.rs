@@ -14,7 +14,7 @@ use schedsim::policy::{PolicyError, PolicySpec};
 use schedsim::workload::{
     self, Bursts, Counts, Distribution, Histogram, Invalid, Model, RunLength, Unix1990,
 };
-use schedsim::{Machine, Nanos, Sharing};
+use schedsim::{Machine, Nanos, Sharing, counted};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZero;
@@ -141,10 +141,9 @@ impl fmt::Display for Stochastic {
         let load = self.model.offered_load(machine.cpus);
         write!(
             f,
-            "{}: load {load:.3} on {} CPU{}, {} tasks",
+            "{}: load {load:.3} on {}, {} tasks",
             self.name,
-            machine.cpus,
-            if machine.cpus == 1 { "" } else { "s" },
+            counted(machine.cpus.into(), "CPU"),
             length.measured
         )?;
         match (self.warm_up, length.after) {
