@@ -351,7 +351,7 @@ fn anything(seat: &mut Seat<Dice>, driver: &mut Random) {
     match driver.below(20) {
         0 => seat.admit(task, view(task)),
         1 => seat.init_task(task),
-        2 => drop(seat.select_cpu(task, Wake { new: driver.below(2) == 0, waker: None })),
+        2 => drop(seat.select_cpu(task, Wake { new: driver.below(2) == 0, ..Wake::by(None) })),
         3 => drop(seat.enqueue(task, cpu, Enqueue::Yielded)),
         4 => seat.dequeue(task),
         5 => drop(seat.dispatch(cpu)),
