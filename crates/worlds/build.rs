@@ -73,6 +73,8 @@ fn runner(out: &Path, into: &Path) -> io::Result<bool> {
     cargo.arg("--manifest-path").arg(source.join("Cargo.toml")).arg("--target-dir").arg(&directory);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", [&flags[..], &remap].concat().join("\x1f"));
     cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").env_remove("RUSTC_WRAPPER");
+    // The linker of the outer build may be one for old libraries, which has no static ones.
+    cargo.env_remove("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER");
     Ok(cargo.status()?.success()
         && fs::copy(directory.join(TARGET).join("release/schedlab-runner"), into).is_ok())
 }

@@ -31,6 +31,17 @@ def test_one_that_answers_otherwise_is_found_and_named(release, monkeypatch, cap
     assert release.made(["bad"], None) == 0, "it was not tried"
 
 
+def test_a_program_without_the_runner_is_no_release(release, monkeypatch, tmp_path):
+    monkeypatch.setattr(release, "TARGET", tmp_path)
+    runner = tmp_path / release.triple("x86_64") / "release/build/schedlab-worlds-1/out/runner"
+    runner.parent.mkdir(parents=True)
+    for built in (b"", b"runner"):
+        runner.write_bytes(built)
+        with pytest.raises(SystemExit, match="no runner"):
+            release.expect_runner([b"a program"])
+    release.expect_runner([b"a program with its runner"])
+
+
 def test_what_is_missing_or_unknown_is_named(release, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(release, "DIST", tmp_path / "dist")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
