@@ -28,7 +28,7 @@ fn schedlab(arguments: &[&str]) -> (Option<i32>, String) {
 fn a_setting_that_concerns_nothing_is_a_usage_error_that_lists_what_there_is() {
     for (arguments, says) in [
         (&["--apply", "xy: batch"][..], "Did you mean `xz`?"),
-        (&["--apply", "xz: turbo"], "there are batch, idle, other"),
+        (&["--apply", "xz: turbo"], "There are batch, idle, other"),
         (&["--apply", "xz: cpus=2"], "there is no CPU 2"),
         (&["--apply", "xz: nice=5", "--baseline", "take:rr"], "give --baseline eevdf"),
         (&["--focus", "sqlite"], "Did you mean `sqlite3`?"),
