@@ -19,11 +19,9 @@ test: ## everything that CI runs
 	@tools/setup test
 	tools/test
 
-long: ## what takes longer than CI may: two hours of guests, fuzzing, packages (docs/long-tests.csv)
+long: ## what takes longer than CI may: an hour of guests, fuzzing, packages (docs/long-tests.csv)
 	@tools/setup test
-	@tools/setup release
 	cargo build --locked -q -p schedlab-scx -p schedlab-recorder
-	cargo build --locked -q --release -p schedlab
 	tools/long
 
 bench: ## measure, print, judge nothing
