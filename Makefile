@@ -9,6 +9,7 @@ lab: ## build, then find out what would help a recorded load
 	@tools/setup lab
 	cargo build --profile lab --locked -p schedlab --no-default-features
 	$(LAB) compare workloads/causes/groff.rec.zst -o results/lab
+	@echo "The report: results/lab/report.html" >&2
 	@echo "The program is $(LAB), built quickly. All of it, optimised and on your PATH: make install" >&2
 
 install: ## build, then put schedlab, its man pages and completions below PREFIX (~/.local, or /usr/local for root)
