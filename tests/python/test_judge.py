@@ -191,8 +191,8 @@ def test_what_is_no_policy_says_so_and_the_batch_goes_on(place):
     files = {"empty.py": "", "wrong.py": "def", "raises.py": "raise KeyError('x')", "two.py": FIFO + FIFO.replace("Fifo", "Fofi"), "part.py": "import schedlab\nclass P(schedlab.Policy): pass\n"}
     for name, text in files.items():
         (place / name).write_text(text)
-    (place / "a.bpf.c").write_text("int a;")
-    rows = lab.judge(place / "suite.toml", [*(place / name for name in files), place / "none.py", {"x": 1}, {"policy": "nope"}, {"bpf": str(place / "a.bpf.c")}, {"id": "good", "policy": "eevdf"}])
+    (place / "a.bpf.o").write_text("int a;")
+    rows = lab.judge(place / "suite.toml", [*(place / name for name in files), place / "none.py", {"x": 1}, {"policy": "nope"}, {"bpf": str(place / "a.bpf.o")}, {"id": "good", "policy": "eevdf"}])
     assert [row["verdict"] for row in rows] == ["not-a-policy"] * 9 + ["score"], rows
     assert rows[-1]["id"] == "good"
 
