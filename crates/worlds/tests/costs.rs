@@ -22,12 +22,12 @@ use worlds::experiment::parse_policy;
 /// Writers of which every third write finds a reader asleep, readers that sometimes find data, and
 /// tasks that sleep.
 const MIXED: &str = r#"{ "pipe": { "p": { "capacity": 65536 } }, "task": [
-    { "name": "writer", "count": 2, "phases": [ { "loop": { "times": 600, "phases": [
+    { "name": "writer", "count": 2, "phases": [ { "loop": { "times": 150, "phases": [
         { "run": "11us" }, { "write": { "pipe": "p", "bytes": 100 } },
         { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } },
         { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } }, { "run": "40us" },
         { "sleep": "60us" } ] } } ] },
-    { "name": "reader", "count": 2, "phases": [ { "loop": { "times": 1800, "phases": [
+    { "name": "reader", "count": 2, "phases": [ { "loop": { "times": 450, "phases": [
         { "run": "3us" }, { "read": { "pipe": "p", "bytes": 100 } } ] } } ] } ] }"#;
 
 fn scripts(text: &str, cpus: u16) -> Workload {
@@ -193,15 +193,14 @@ fn the_work_of_tasks_does_not_change_the_costs() {
     };
     let usual = of(MIXED);
     for text in [MIXED.replace("40us", "90us"), MIXED.replace("11us", "200us")] {
-        let mut known = 0;
         for (one, other) in usual.iter().zip(of(&text)) {
-            // Both are of some dozens of samples; wakings on the other CPU can be too few.
-            let Some((lower, higher)) = other.interval else { continue };
             let (low, high) = one.interval.unwrap();
-            assert!(low <= higher && lower <= high, "{one} and {other}");
-            known += 1;
+            let value = other.value.unwrap();
+            assert!(
+                low.0 * 97 / 100 <= value.0 && value.0 <= high.0 * 103 / 100,
+                "{one} and {other}"
+            );
         }
-        assert!(known >= 3, "{known} of 4");
     }
 }
 
@@ -262,7 +261,7 @@ fn a_replay_pays_for_blocking_and_waking_once() {
     let (once, twice) = (mean(&once, &on) / truth, mean(&twice, &on) / truth);
     println!("once {once:.4}, twice {twice:.4}, taken off {}", report.kernel_time);
     // What is taken off is one mean of all wakings, which cost from 0.9 to 5 us.
-    assert!((once - 1.0).abs() < 0.025, "{once}");
+    assert!((once - 1.0).abs() < 0.015, "{once}");
     assert!(twice > 1.05, "{twice}");
 }
 
