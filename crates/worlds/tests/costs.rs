@@ -19,16 +19,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use worlds::experiment::parse_policy;
 
-/// Writers of which every third write finds a reader asleep, readers that sometimes find data, and
-/// tasks that sleep.
-const MIXED: &str = r#"{ "pipe": { "p": { "capacity": 65536 } }, "task": [
+/// Writers that post to a semaphore of the C library. Every third post finds a reader asleep, readers
+/// sometimes find a count, and tasks sleep. Nothing wakes in sync, so that wakeups go to either CPU.
+const MIXED: &str = r#"{ "eventfd": { "p": { "semaphore": true, "wakes_one": true } }, "task": [
     { "name": "writer", "count": 2, "phases": [ { "loop": { "times": 150, "phases": [
-        { "run": "11us" }, { "write": { "pipe": "p", "bytes": 100 } },
-        { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } },
-        { "run": "2us" }, { "write": { "pipe": "p", "bytes": 100 } }, { "run": "40us" },
+        { "run": "11us" }, { "post": { "eventfd": "p" } },
+        { "run": "2us" }, { "post": { "eventfd": "p" } },
+        { "run": "2us" }, { "post": { "eventfd": "p" } }, { "run": "40us" },
         { "sleep": "60us" } ] } } ] },
     { "name": "reader", "count": 2, "phases": [ { "loop": { "times": 450, "phases": [
-        { "run": "3us" }, { "read": { "pipe": "p", "bytes": 100 } } ] } } ] } ] }"#;
+        { "run": "3us" }, { "take": { "eventfd": "p" } } ] } } ] } ] }"#;
 
 fn scripts(text: &str, cpus: u16) -> Workload {
     Workload::of(&serde_json::from_str(text).unwrap(), cpus).unwrap()
