@@ -1,4 +1,4 @@
-"""tools/release: what people install has the same bytes each time, and one that answers otherwise than the checkout is found. The builds themselves take long: tools/long runs them."""
+"""tools/release: what people install has the same bytes each time, and one that answers otherwise than the checkout is found. The builds themselves take long: `make release` runs them."""
 
 import os
 
