@@ -30,6 +30,7 @@ bench: ## measure, print, judge nothing
 	tools/bench
 
 kernel: ## build the teaching kernel, and run it on a Cortex-M, a RISC-V and an x86 machine in QEMU (docs/kernel.md)
+	@tools/setup kernel
 	cargo build --release --locked -p schedlab
 	tools/kernel
 

@@ -27,8 +27,10 @@ fuzz_target!(|bytes: &[u8]| {
     let path = scratch("import", bytes);
     let (mut metrics, mut hash, mut costs) =
         (Metrics::new(0), TraceHash::new(), CostEstimator::new());
-    let (mut replay, mut intervals) =
-        (ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() }), Intervals::default());
+    let (mut replay, mut intervals) = (
+        ReplayBuilder::new(ReplayOptions { program: true, ..ReplayOptions::default() }),
+        Intervals::default(),
+    );
     let options = Options { allow_lost: true, ..Options::default() };
     let recording = match read(
         &path,
@@ -46,8 +48,13 @@ fuzz_target!(|bytes: &[u8]| {
     let end = Time(recording.duration.0);
     let summary = metrics.finish(end);
     assert!(summary.tasks.iter().all(|task| task.cpu_time <= recording.duration));
-    let recorded =
-        Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    let recorded = Recorded {
+        tasks: &recording.tasks,
+        cpus: recording.cpus,
+        end,
+        switch_cost: Nanos::ZERO,
+        recorders: recording.report.format.recorders(),
+    };
     replay.share(recording.objects);
     let (workload, _) = replay.finish(recorded);
     assert!(

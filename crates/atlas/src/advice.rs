@@ -83,7 +83,11 @@ fn reason(best: &Row, others: &[&Row], rows: &[Row]) -> String {
     match others.first().and_then(|next| Some((next, next.value?))) {
         None => text += ", the only one measured",
         Some((next, other)) if interval_reaches(best, next) => {
-            text += &format!(", no significant difference from {} at {other:.1}", next.candidate)
+            let low = next.ci_low.unwrap_or(other);
+            text += &format!(
+                ", not told apart from {}: {other:.1} on average, with an interval from {low:.1}",
+                next.candidate
+            )
         }
         Some((next, other)) => {
             text += &format!(", next {} at {other:.1} ({:.1} times)", next.candidate, other / value)
@@ -99,7 +103,7 @@ fn reason(best: &Row, others: &[&Row], rows: &[Row]) -> String {
         Some((first.coordinate("level")?.to_string(), first.value?))
     };
     if let Some((level, wait)) = waits(&best.candidate) {
-        text += &format!("; longest wait at {level} {wait:.0} slices");
+        text += &format!("; a task of level {level} waits at most {wait:.0} slices");
         let shorter = others
             .iter()
             .filter_map(|row| Some((&row.candidate, waits(&row.candidate)?.1)))

@@ -10,6 +10,15 @@ use results::{Metric, Row};
 pub const GRID: [u32; 20] =
     [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200];
 
+/// The begin of the note of a row that found none: such a row has no value, but was measured.
+const NO_CROSSOVER: &str = "no crossover";
+
+/// Why none could be searched for, if `row` says so.
+pub fn unmeasured(row: &Row) -> Option<&str> {
+    let is_crossover = row.metric == Metric::crossover_tasks && row.value.is_none();
+    row.note.as_deref().filter(|note| is_crossover && !note.starts_with(NO_CROSSOVER))
+}
+
 /// The row of `a` against `b`: the number of tasks at which the other becomes cheaper, over the
 /// plan's assignments.
 pub fn find(plan: &Plan, source: &Source, a: &'static Structure, b: &'static Structure) -> Row {
@@ -48,7 +57,7 @@ pub fn find(plan: &Plan, source: &Source, a: &'static Structure, b: &'static Str
     let (before, after) = if cheaper_at_first { (a.name, b.name) } else { (b.name, a.name) };
     if found.is_empty() {
         row.note = Some(format!(
-            "no crossover from {first} to {last} tasks: {before} is cheaper throughout"
+            "{NO_CROSSOVER} from {first} to {last} tasks: {before} is cheaper throughout"
         ));
         return row;
     }

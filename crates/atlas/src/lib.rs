@@ -30,6 +30,10 @@ pub mod text;
 pub mod threads;
 pub mod timing;
 
+/// How much this crate is optimised, and with it the queues that it measures: `0` to `3`, `s` or
+/// `z`.
+pub const OPT_LEVEL: &str = env!("SCHEDLAB_OPT_LEVEL");
+
 mod idle;
 mod opaque;
 mod peers;

@@ -1,6 +1,6 @@
 //! The tables of the atlas as text.
 
-use super::structure;
+use super::{crossover, structure};
 use results::{Align, Coordinate, Metric, Row, Table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -85,7 +85,11 @@ pub fn conclusion(rows: &[Row]) -> String {
         let _ = writeln!(out, "note: {note}");
     }
     for row in rows.iter().filter(|row| row.metric == Metric::crossover_tasks) {
-        let at = row.value.map_or("none".to_string(), |_| format!("{} tasks", estimate(row)));
+        let at = match (row.value, crossover::unmeasured(row)) {
+            (Some(_), _) => format!("{} tasks", estimate(row)),
+            (None, Some(_)) => "not measured".to_string(),
+            (None, None) => "none".to_string(),
+        };
         let _ = writeln!(
             out,
             "crossover {}: {at}; {}",

@@ -38,6 +38,7 @@ fn main() {
             if program {
                 builder.share(std::mem::take(&mut recording.objects));
                 let (workload, replay) = builder.finish(Recorded {
+                    recorders: &[],
                     tasks: &recording.tasks,
                     cpus: recording.cpus,
                     end: Time(recording.duration.0),

@@ -122,6 +122,7 @@ fn import(bytes: &[u8], allow_lost: bool) -> Result<Read, String> {
         read(&file.0, &options, vec![&mut builder]).map_err(|error| error.to_string())?;
     builder.share(std::mem::take(&mut recording.objects));
     let (workload, report) = builder.finish(Recorded {
+        recorders: &[],
         tasks: &recording.tasks,
         cpus: recording.cpus,
         end: Time(recording.duration.0),

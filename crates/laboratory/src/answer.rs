@@ -4,7 +4,8 @@
 //! A pure function of final rows; the verdicts are those of the rows. A candidate *helps* if one of
 //! its rows is better in a metric that a user notices (times, response ratios, fairness,
 //! throughput). Counts, such as switches, are only means to that end. A loss of one program or
-//! metric is the price.
+//! metric is the price. If the largest loss is a larger share than the largest gain, the candidate
+//! is a *trade*, no help. A replay that is not like its recording gives no advice.
 
 mod words;
 
@@ -24,8 +25,17 @@ pub struct Question<'a> {
     pub shown: &'a [Metric],
     /// The program of interest, if there is one.
     pub focus: Option<&'a Focus>,
-    /// The error of the replay as a share, if there is a replay.
-    pub replay_error: Option<f64>,
+    /// The replay that the rows are of, if they are of one.
+    pub replay: Option<Replayed<'a>>,
+}
+
+/// A replay of a recording.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    /// How well the baseline reproduces the recording.
+    pub fidelity: &'a [Fidelity],
+    /// Whether the recording says why tasks wait.
+    pub has_causes: bool,
 }
 
 /// The gains and costs of a candidate.
@@ -43,6 +53,9 @@ const MEANS: [&str; 6] =
     ["switches", "migration", "idle_waste", "population", "cpu_inflation", "overhead"];
 /// The number of effects that are named.
 const NAMED: usize = 2;
+/// A replay with a larger error in the first metric is not like its recording: what a candidate
+/// does to it says little about the program.
+const UNLIKE: f64 = 0.5;
 
 /// The answer for `rows` of one workload in one world on one number of CPUs; none if nothing was
 /// compared.
@@ -66,19 +79,31 @@ pub fn answer(rows: &[&Row], question: &Question<'_>) -> Option<String> {
             names.push(&row.candidate);
         }
     }
+    if let Some((metric, error)) = question.first_error().filter(|(_, error)| *error > UNLIKE) {
+        return Some(question.unlike(baseline, metric, error));
+    }
     let opinions: Vec<Opinion<'_>> =
         names.iter().map(|name| question.opinion(name, &compared)).collect();
-    let mut helpful: Vec<&Opinion<'_>> =
+    let mut gaining: Vec<&Opinion<'_>> =
         opinions.iter().filter(|opinion| !opinion.gains.is_empty()).collect();
-    helpful.sort_by(|one, other| question.order(one, other));
+    gaining.sort_by(|one, other| question.order(one, other));
     let measured = compared.first().is_some_and(|row| row.world != Name::Sim);
-    let [best, ..] = helpful[..] else {
+    let [best, ..] = gaining[..] else {
         return Some(question.nothing(&opinions));
     };
     match question.focus {
         Some(focus) if question.exceeds(best) => Some(question.too_dear(best, focus)),
-        _ => Some(question.helps(best, baseline, measured)),
+        _ => Some(question.advice(best, baseline, measured)),
     }
+}
+
+/// The answer where nothing could be compared because candidates failed; none if none failed.
+fn failed(section: &Section<'_>, cpus: u16) -> Option<String> {
+    let names = section.failed.iter().filter(|failed| failed.cpus == cpus);
+    let names: Vec<String> = names.map(|failed| format!("`{}`", failed.candidate)).collect();
+    let reason = if names.len() == 1 { "The reason is" } else { "The reasons are" };
+    (!names.is_empty())
+        .then(|| format!("Nothing was compared: {} failed. {reason} below.\n", and(&names)))
 }
 
 /// The answers of an experiment, one for each workload, world and number of CPUs; with headings if
@@ -102,18 +127,22 @@ pub(super) fn all(
         counts.dedup();
         for cpus in counts {
             let rows: Vec<&Row> = section.rows.iter().filter(|row| row.cpus == cpus).collect();
-            let question = Question {
-                shown: &shown,
-                focus,
-                replay_error: error_of(&section.fidelity, &shown),
+            let replay = match &programs[section.program] {
+                Program::Replay(replay) if !section.fidelity.is_empty() => Some(Replayed {
+                    fidelity: &section.fidelity,
+                    has_causes: replay.recorded.recording.report.causes > 0,
+                }),
+                _ => None,
             };
+            let question = Question { shown: &shown, focus, replay };
             let heading = format!(
                 "{} ({}, {})",
                 programs[section.program].name(),
                 worlds[section.world].name(),
                 counted(cpus.into(), "CPU")
             );
-            answers.extend(answer(&rows, &question).map(|answer| (heading, answer)));
+            let said = answer(&rows, &question).or_else(|| failed(section, cpus));
+            answers.extend(said.map(|answer| (heading, answer)));
         }
     }
     match &answers[..] {
@@ -126,13 +155,49 @@ pub(super) fn all(
     }
 }
 
-/// The error of the replay in the first metric that is shown and recorded.
-fn error_of(fidelity: &[Fidelity], shown: &[Metric]) -> Option<f64> {
-    let of = shown.iter().find_map(|metric| fidelity.iter().find(|of| of.metric == *metric))?;
-    if let Replay::Share(error) = of.error() { Some(error) } else { None }
-}
-
 impl Question<'_> {
+    /// The first metric that is shown and recorded, and the replay's error in it as a share.
+    fn first_error(&self) -> Option<(Metric, f64)> {
+        let fidelity = self.replay?.fidelity;
+        let is_whole = |of: &&Fidelity| of.subject.is_none();
+        let of = self
+            .shown
+            .iter()
+            .find_map(|metric| fidelity.iter().filter(is_whole).find(|of| of.metric == *metric))?;
+        Some((of.metric, of.error().share()?))
+    }
+
+    /// The answer if the replay is not like the recording.
+    fn unlike(&self, baseline: &str, metric: Metric, error: f64) -> String {
+        let mut text = format!(
+            "No advice: the replay is not like the recording. Under {baseline} its {} is off by up \
+             to {}.\nWhat a candidate does to it says little about the program.",
+            noun(metric),
+            percent(error)
+        );
+        if self.replay.is_some_and(|replay| !replay.has_causes) {
+            text += " Record it with causes: schedlab record -o NAME.rec -- COMMAND.";
+        }
+        text + "\n"
+    }
+
+    /// Whether the candidate loses more than it gains: of the complete run if that gains, of the
+    /// focus if there is one.
+    fn is_trade(&self, opinion: &Opinion<'_>) -> bool {
+        let matters = |row: &&&Row| match self.focus {
+            Some(focus) => program(row) == Some(&focus.program),
+            None => row.subject_kind.is_none() || self.is_of_parts(opinion),
+        };
+        let largest =
+            |rows: &mut dyn Iterator<Item = &&Row>| rows.map(|row| size(row)).fold(0.0, f64::max);
+        largest(&mut opinion.costs.iter().filter(matters)) > largest(&mut opinion.gains.iter())
+    }
+
+    /// Whether only numbers of single programs gain.
+    fn is_of_parts(&self, opinion: &Opinion<'_>) -> bool {
+        self.focus.is_none() && opinion.gains.iter().all(|row| row.subject_kind.is_some())
+    }
+
     /// Whether a row is relevant to the question.
     fn is_about(&self, row: &Row) -> bool {
         let is_end = !MEANS.iter().any(|begin| row.metric.id().starts_with(begin));
@@ -166,20 +231,21 @@ impl Question<'_> {
         (row.subject_kind.is_some() && self.focus.is_none(), row.unit() != "ns", place)
     }
 
-    /// Sorts the better opinion first: a gain of the complete run before gains of single programs,
-    /// then no costs before costs. Then the more important gain comes first, then the larger one.
+    /// Sorts the better opinion first: a help before a trade, a gain of the complete run before
+    /// gains of single programs, then no costs before costs. Then the more important gain comes
+    /// first, then the larger one.
     /// If the complete run gains, losses of single programs are its price and do not affect this
     /// order.
     fn order(&self, one: &Opinion<'_>, other: &Opinion<'_>) -> Ordering {
-        let is_of_parts = |opinion: &Opinion<'_>| {
-            self.focus.is_none() && opinion.gains.iter().all(|row| row.subject_kind.is_some())
+        let has_costs = |opinion: &Opinion<'_>| match self.focus {
+            None => {
+                let is_of_parts = self.is_of_parts(opinion);
+                opinion.costs.iter().any(|row| row.subject_kind.is_none() || is_of_parts)
+            }
+            Some(_) => self.exceeds(opinion),
         };
-        let price = |opinion: &Opinion<'_>| match self.focus {
-            None => (
-                is_of_parts(opinion),
-                opinion.costs.iter().any(|row| row.subject_kind.is_none() || is_of_parts(opinion)),
-            ),
-            Some(_) => (false, self.exceeds(opinion)),
+        let price = |opinion: &Opinion<'_>| {
+            (self.is_trade(opinion), self.is_of_parts(opinion), has_costs(opinion))
         };
         let first = |opinion: &Opinion<'_>| {
             opinion
@@ -199,45 +265,83 @@ impl Question<'_> {
         })
     }
 
-    fn helps(&self, best: &Opinion<'_>, baseline: &str, measured: bool) -> String {
-        let verb = if measured { "helps" } else { "would help" };
-        let whom = self.focus.map_or(String::new(), |focus| format!(" {} most", focus.program));
-        let mut text =
-            format!("`{}` {verb}{whom}: {}.", best.candidate, effects(&best.gains, self.focus));
+    fn advice(&self, best: &Opinion<'_>, baseline: &str, measured: bool) -> String {
+        let whom = self.focus.map_or(String::new(), |focus| format!(" {}", focus.program));
+        let (gains, costs) = (effects(&best.gains, self.focus), effects(&best.costs, None));
+        let is_trade = self.is_trade(best);
+        let mut text = match (is_trade, measured) {
+            (true, _) => {
+                let whom = self.focus.map_or(String::new(), |of| format!(" for {}", of.program));
+                format!(
+                    "Nothing tried here gains more{whom} than it loses.\n`{}` is a trade: \
+                     {gains}, but {costs}.",
+                    best.candidate
+                )
+            }
+            (false, true) => format!("`{}` helps{}: {gains}.", best.candidate, most(&whom)),
+            (false, false) => format!("`{}` would help{}: {gains}.", best.candidate, most(&whom)),
+        };
         match best.costs.is_empty() {
             true => text += " Nothing that was compared gets worse.",
+            false if is_trade => {}
             false => {
-                let _ = write!(text, " The price: {}.", effects(&best.costs, None));
+                let _ = write!(text, " The price: {costs}.");
             }
         }
-        let _ = write!(
-            text,
+        text += &self.how_sure(best, baseline);
+        let commands = setting::switch_on(best.candidate);
+        // Only these need more than a kernel's usual settings.
+        let needs = match commands.iter().any(|line| line.starts_with("schedlab-scx")) {
+            true => " (a kernel with sched_ext)",
+            false => "",
+        };
+        let switch = if is_trade { "To have it anyway" } else { "Switch it on" };
+        match &commands[..] {
+            [] if best.candidate.starts_with("scx:") => {
+                text += "Its own loader switches it on, in a kernel with sched_ext.\n"
+            }
+            [] => text += "No command switches it on: it is a model.\n",
+            [one] => text += &format!("{switch}{needs}: {one}\n"),
+            several => {
+                let _ = writeln!(text, "{switch}:");
+                several.iter().for_each(|line| text += &format!("  {line}\n"));
+            }
+        }
+        text
+    }
+
+    /// How often it was run, and what the replay's own error is in the metrics that are named.
+    fn how_sure(&self, best: &Opinion<'_>, baseline: &str) -> String {
+        let mut text = format!(
             "\nHow sure: {} against {baseline}",
             if best.runs == 1 { "1 run".to_string() } else { format!("{} runs each", best.runs) }
         );
         if best.gains.iter().any(|row| row.effect_low.or(row.difference_low).is_some()) {
             text += ", 95 % intervals in brackets";
         }
-        match self.replay_error {
-            Some(error) => {
-                text += &format!(
-                    "; differences below the replay's error in the same metric (first of all {}) \
-                     do not count.\n",
-                    percent(error)
-                )
-            }
-            None => text += ".\n",
+        let Some(replay) = self.replay else { return text + ".\n" };
+        let mut errors: Vec<String> = Vec::new();
+        for row in best.gains.iter().take(NAMED) {
+            let is_of =
+                |of: &&Fidelity| of.metric == row.metric && of.subject.as_ref() == program(row);
+            let error = match replay.fidelity.iter().find(is_of).map(Fidelity::error) {
+                Some(Replay::Share(error)) => percent(error),
+                Some(Replay::Fixed(error)) => quantity(error, row.unit()),
+                _ => continue,
+            };
+            errors.push(format!("{error} in {}", whose(row, self.focus)));
         }
-        let commands = setting::switch_on(best.candidate);
-        match &commands[..] {
-            [] => text += "No command switches it on: it is a model.\n",
-            [one] => text += &format!("Switch it on: {one}\n"),
-            several => {
-                text += "Switch it on:\n";
-                several.iter().for_each(|line| text += &format!("  {line}\n"));
-            }
+        if !errors.is_empty() {
+            text += &format!(
+                ". Unchanged, the replay is off by up to {}: no smaller change of the mean counts",
+                and(&errors)
+            );
         }
-        text
+        if !replay.has_causes {
+            text += ". The recording has no causes, so its schedule is replayed: how a change \
+                     moves its waits is a guess";
+        }
+        text + ".\n"
     }
 
     /// The answer if what helps the program costs others more than allowed.
@@ -257,8 +361,8 @@ impl Question<'_> {
 
     fn nothing(&self, opinions: &[Opinion<'_>]) -> String {
         let whom = self.focus.map_or(String::new(), |focus| format!(" {}", focus.program));
-        let beyond = self.replay_error.map_or(String::new(), |error| {
-            format!(" beyond the replay's error ({})", percent(error))
+        let beyond = self.first_error().map_or(String::new(), |(metric, error)| {
+            format!(" beyond the replay's error ({} in {})", percent(error), noun(metric))
         });
         let mut text = match opinions {
             [one] => {
@@ -316,24 +420,34 @@ fn effects(rows: &[&Row], focus: Option<&Focus>) -> String {
     and(&all)
 }
 
-/// `makespan 12 % shorter (9 to 15 %)`.
-fn effect(row: &Row, focus: Option<&Focus>) -> String {
+/// ` redis most`, for the focus that gains more than the others.
+fn most(whom: &str) -> String {
+    if whom.is_empty() { String::new() } else { format!("{whom} most") }
+}
+
+/// `xz's run delay`; the focus is not named.
+fn whose(row: &Row, focus: Option<&Focus>) -> String {
     let whose = program(row)
         .filter(|name| focus.is_none_or(|focus| focus.program != **name))
         .map_or(String::new(), |name| format!("{name}'s "));
-    let noun = noun(row.metric);
+    whose + &noun(row.metric)
+}
+
+/// `makespan 12 % shorter (9 to 15 %)`.
+fn effect(row: &Row, focus: Option<&Focus>) -> String {
+    let noun = whose(row, focus);
     if let (None, Some(difference)) = (row.effect, row.difference) {
-        return format!("{whose}{noun} {}", in_units(row, difference));
+        return format!("{noun} {}", in_units(row, difference));
     }
     let Some(size) = row.effect else {
         let adverb = if row.verdict == Some(Verdict::Better) { "better" } else { "worse" };
-        return format!("{whose}{noun} {adverb}");
+        return format!("{noun} {adverb}");
     };
     let interval = row.effect_low.zip(row.effect_high);
     if size > 1.0 {
         let ends = interval
             .map_or(String::new(), |(low, high)| format!(" ({} to {})", times(low), times(high)));
-        return format!("{whose}{noun} {} times as {}{ends}", times(size), by(row.metric).2);
+        return format!("{noun} {} times as {}{ends}", times(size), by(row.metric).2);
     }
     let (less, more, _) = by(row.metric);
     let word = if size < 0.0 { less } else { more };
@@ -341,7 +455,7 @@ fn effect(row: &Row, focus: Option<&Focus>) -> String {
         let (near, far) = if size < 0.0 { (-high, -low) } else { (low, high) };
         format!(" ({} to {})", percent(near).trim_end_matches(" %"), percent(far))
     });
-    format!("{whose}{noun} {} {word}{ends}", percent(size.abs()))
+    format!("{noun} {} {word}{ends}", percent(size.abs()))
 }
 
 /// `1.20ms longer (1.10ms to 1.30ms)`.

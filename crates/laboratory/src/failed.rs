@@ -14,8 +14,8 @@ pub const NOTE: &str = "failed: ";
 pub struct Failed {
     /// What it was to run.
     workload: String,
-    candidate: String,
-    cpus: u16,
+    pub(super) candidate: String,
+    pub(super) cpus: u16,
     /// Why, in the words of the world.
     why: Error,
 }

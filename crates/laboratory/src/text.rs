@@ -154,8 +154,9 @@ impl ExperimentText<'_, '_> {
         text += &failed::lines(section);
         text += &starving::lines(section);
         if let Some(by) = self.settings.by {
-            text +=
-                &programs::text(section, &self.programs[section.program].recorded_parts(by), by);
+            let recorded = self.programs[section.program].recorded_parts(by);
+            let focus = self.settings.focus.as_ref().map(|focus| focus.program.as_str());
+            text += &programs::text(section, &recorded, by, focus);
         }
         text += &parts::recorded(section);
         text += &parts::shares(section);
@@ -206,7 +207,8 @@ impl ExperimentText<'_, '_> {
     fn legend(&self) -> String {
         let rows = || self.sections.iter().flat_map(|section| &section.rows);
         if rows().all(|row| row.verdict.is_none()) {
-            let is_single = rows().any(|row| row.baseline.is_some());
+            // A candidate that failed has no run.
+            let is_single = rows().any(|row| row.baseline.is_some() && row.runs == 1);
             return if is_single {
                 "\nA single run gets no verdict; use --ensemble 16 to get one.\n".to_string()
             } else {

@@ -21,6 +21,11 @@
 //! For kernels in C, the folder `c` of this package has the same queues as headers.
 #![no_std]
 
+/// The example of the package's README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod batch;
 pub mod catalog;
 mod checked;

@@ -10,7 +10,8 @@ use super::functions;
 use super::helpers;
 use super::kernel::Known;
 use bpf::{
-    KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings, StructOps,
+    Global, KernelVariable, Machine, Object, Operation, ProgramId, Refused, Setting, Settings,
+    StructOps,
 };
 use schedsim::Nanos;
 use std::collections::BTreeMap;
@@ -188,6 +189,20 @@ impl Loaded {
         Ok(loaded)
     }
 
+    /// The names of the constants that have the object's own values here. The program that loads
+    /// the object may set others.
+    pub fn untouched(&self, machine: &Machine) -> Vec<&str> {
+        let is_constant = |global: &&Global| {
+            global.section.starts_with(".rodata")
+                && !global.name.starts_with("__")
+                && global.size <= 8
+                && machine.number(&global.name).is_some()
+                && !self.constants.iter().any(|(given, _)| *given == global.name)
+        };
+        let globals = self.object.globals().iter().filter(is_constant);
+        globals.map(|global| global.name.as_str()).collect()
+    }
+
     /// The bytes of the constant `name` with the value `value`: a number, a duration as in `5ms`, or
     /// `true` and `false`.
     fn constant(
@@ -202,13 +217,7 @@ impl Loaded {
             .iter()
             .find(|global| global.name == name && global.section.starts_with(".rodata"))
         else {
-            let known = globals.iter().filter(|global| {
-                global.section.starts_with(".rodata")
-                    && !global.name.starts_with("__")
-                    && global.size <= 8
-                    && machine.number(&global.name).is_some()
-            });
-            let known: Vec<&str> = known.map(|global| global.name.as_str()).collect();
+            let known = self.untouched(machine);
             let known = if known.is_empty() {
                 "it has none".to_string()
             } else {

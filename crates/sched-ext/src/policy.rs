@@ -97,7 +97,15 @@ impl Compiled {
         self.enqueue_again(cx);
         self.trace_end(cx);
         if let Some(reason) = &self.core.exit {
-            cx.fail(callback, format!("the scheduler was ejected: {reason}"));
+            let hint = match self.loaded.untouched(&self.machine)[..] {
+                [] => String::new(),
+                ref names => format!(
+                    ". The program that loads it may set constants that have the object's own \
+                     values here: give them as NAME=VALUE ({})",
+                    names.join(", ")
+                ),
+            };
+            cx.fail(callback, format!("the scheduler was ejected: {reason}{hint}"));
         }
         let next = self.core.timers.keys().next().map_or(Time::NEVER, |&(time, _)| time);
         let next = next.min(self.watch_at);

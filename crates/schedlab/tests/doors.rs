@@ -121,8 +121,13 @@ fn recording(path: &Path) -> Result<(), Error> {
         read(path, &Options { allow_lost: true, ..Options::default() }, vec![&mut consumers])?;
     let end = Time(recording.duration.0);
     consumers.metrics.finish(end);
-    let recorded =
-        Recorded { tasks: &recording.tasks, cpus: recording.cpus, end, switch_cost: Nanos::ZERO };
+    let recorded = Recorded {
+        tasks: &recording.tasks,
+        cpus: recording.cpus,
+        end,
+        switch_cost: Nanos::ZERO,
+        recorders: recording.report.format.recorders(),
+    };
     consumers.replay.share(recording.objects);
     consumers.replay.finish(recorded);
     Ok(())

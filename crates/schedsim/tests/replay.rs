@@ -37,7 +37,8 @@ fn build_with(
     let mut builder = ReplayBuilder::new(options);
     events.chunks(3).for_each(|chunk| builder.events(chunk));
     let end = events.last().map_or(Time::ZERO, |event| event.time);
-    builder.finish(Recorded { tasks: infos, cpus: 2, end, switch_cost: Nanos(switch_cost) })
+    let switch_cost = Nanos(switch_cost);
+    builder.finish(Recorded { tasks: infos, cpus: 2, end, switch_cost, recorders: &["perf"] })
 }
 
 fn build(events: &[Event]) -> (Workload, ReplayReport) {
@@ -101,6 +102,25 @@ fn a_sleep_that_an_interrupt_ends_lasts_as_long_as_recorded() {
         assert_eq!(steps(&workload, 0), [(10, sleep(25)), (15, Action::Exit)]);
         assert_eq!((report.delays.recorded, report.dependencies.total()), (1, 0));
     }
+}
+
+/// Of the tasks named as a recorder, one that the program starts is the program's own.
+#[test]
+fn a_recorder_was_there_before_the_recording() {
+    let infos = [info("perf", 1, 1), info("make", 2, 2), info("perf", 3, 3), info("perfect", 4, 4)];
+    let events = [
+        switch(0, 0, -1, R, 0),
+        switch(7, 0, 0, S, 1),
+        fork(10, 0, 1, 2),
+        switch(20, 0, 1, X, 2),
+        switch(30, 0, 2, X, 3),
+        switch(35, 0, 3, X, -1),
+    ];
+    let (workload, report) = build_with(ReplayOptions::default(), &infos, 0, &events);
+    assert_eq!(report.outside.recorder, [schedsim::TaskId(0)]);
+    assert_eq!(report.outside.recorder_time, Nanos(7));
+    // It took the CPU from the others, so it runs in the replay as well.
+    assert_eq!(steps(&workload, 0)[0].0, 7);
 }
 
 #[test]
@@ -422,8 +442,13 @@ fn rebuild(
     let mut builder = ReplayBuilder::new(ReplayOptions::default());
     builder.events(events);
     let infos: Vec<TaskInfo> = workload.tasks.iter().map(|task| task.info.clone()).collect();
-    let (mut rebuilt, report) =
-        builder.finish(Recorded { tasks: &infos, cpus, end, switch_cost: Nanos::ZERO });
+    let (mut rebuilt, report) = builder.finish(Recorded {
+        tasks: &infos,
+        cpus,
+        end,
+        switch_cost: Nanos::ZERO,
+        recorders: &[],
+    });
     restore(&mut rebuilt, workload);
     (rebuilt, report)
 }

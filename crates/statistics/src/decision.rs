@@ -229,7 +229,7 @@ impl Margin {
 
 impl Replay {
     /// The error as a share, if it is one.
-    fn share(self) -> Option<f64> {
+    pub fn share(self) -> Option<f64> {
         if let Replay::Share(share) = self { Some(share) } else { None }
     }
 }

@@ -158,6 +158,7 @@ impl Inspect {
             cpus: recording.cpus,
             end,
             switch_cost: costs.switch_cost(),
+            recorders: recording.report.format.recorders(),
         };
         let shared = std::mem::take(&mut recording.objects);
         let replay = causes.finish(calls.kernel_work(), shared, recorded);

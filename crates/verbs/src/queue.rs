@@ -9,7 +9,7 @@ use atlas::{advice, crossover, text};
 use clap::{Args, ValueEnum};
 use laboratory::results_directory::ResultsDirectory;
 use program::{Error, print};
-use results::{Align, Answer, InputKind, Results, Row, Table, World};
+use results::{Align, Answer, InputKind, Metric, Results, Row, Table, World};
 use schedsim::admission::Seed;
 use std::path::PathBuf;
 use worlds::vm::pins;
@@ -152,6 +152,12 @@ impl Queue {
             return Ok(Answer::new(results, text));
         }
         let source = self.source(self.binary.as_ref())?;
+        if atlas::OPT_LEVEL == "0" && self.binary.is_none() {
+            program::complain!(
+                "schedlab: this build is not optimised: its instructions and times are not those \
+                 of the queues in use. Build with: cargo build --release -p schedlab"
+            );
+        }
         let plan = self.plan()?;
         let crossings = self.crossings()?;
         self.source(self.beside.as_ref())?;
@@ -196,7 +202,10 @@ impl Queue {
         }
         let results = counted_again(Results::new(rows));
         let text = text::render(&results.rows);
-        let answer = Answer::new(results, text);
+        let mut answer = Answer::new(results, text);
+        if let Some(why) = self.uncounted(&answer.results.rows) {
+            answer.end = Err(Error::Missing(format!("instructions were not counted: {why}")));
+        }
         if let Some(directory) = &directory {
             directory.write(&answer.results, Vec::new())?;
         }
@@ -222,6 +231,17 @@ impl Queue {
             runs: self.runs,
             slices: self.slices,
         })
+    }
+
+    /// Why nothing was counted of the instructions that were asked for by name.
+    fn uncounted<'r>(&self, rows: &'r [Row]) -> Option<&'r str> {
+        if let Some(why) = rows.iter().find_map(crossover::unmeasured) {
+            return Some(why);
+        }
+        let mut counts = rows.iter().filter(|row| row.metric == Metric::instructions_per_op);
+        let asked = self.count.contains(&Count::Instructions);
+        let first = counts.clone().find_map(|row| row.note.as_deref());
+        first.filter(|_| asked && !counts.any(|row| row.value.is_some()))
     }
 
     fn source(&self, build: Option<&PathBuf>) -> Result<Source, Error> {

@@ -143,7 +143,16 @@ impl Record {
                 Ok(recorder) => Ok(Ok(recorder)),
                 // perf would record more than was asked for.
                 Err(Error::Missing(reason)) if let Some(option) = self.only_with_causes() => {
-                    Err(Error::Missing(format!("{option} needs the recorder of causes: {reason}")))
+                    // Names and other groups would be in the file that were to stay out of it.
+                    let may_go = !["--hide-names", "--cgroup"].contains(&option);
+                    let without = if may_go {
+                        format!(". Or leave {option} out: perf records then")
+                    } else {
+                        String::new()
+                    };
+                    Err(Error::Missing(format!(
+                        "{option} needs the recorder of causes: {reason}{without}"
+                    )))
                 }
                 Err(Error::Missing(reason)) => {
                     // perf records the calls of the command only.

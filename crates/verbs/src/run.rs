@@ -12,7 +12,7 @@ use formats::workload::Parameters;
 use laboratory::results_directory::ResultsDirectory;
 use laboratory::{Against, Experiment, Once, Settings};
 use program::{Error, progress};
-use results::{Align, Answer, Results, Row, Table, quantity};
+use results::{Align, Answer, Metric, Results, Row, Table, quantity};
 use schedlab_runner::class::Class;
 use schedsim::admission::Cpus;
 use std::collections::BTreeMap;
@@ -185,7 +185,7 @@ impl Run {
         let text = match run.summary.as_ref().zip(program.subject("")) {
             Some((summary, subject)) => {
                 let (of_tasks, of_all): (Vec<&Row>, Vec<&Row>) =
-                    rows.iter().partition(|row| row.subject.is_some());
+                    self.shown(&rows).into_iter().partition(|row| row.subject.is_some());
                 let reservations = match summary.deadlines.is_empty() {
                     true => String::new(),
                     false => reservations::text(summary, subject.workload, rows[0].cpus),
@@ -204,7 +204,7 @@ impl Run {
                     table(&of_all)
                 ) + &parts
             }
-            None => format!("{}\n{}", program.headline(), table(&rows.iter().collect::<Vec<_>>())),
+            None => format!("{}\n{}", program.headline(), table(&self.shown(&rows))),
         };
         let trace =
             run.trace.map(|(events, hash)| format!("\n{events} events, trace {hash:016x}\n"));
@@ -221,6 +221,19 @@ impl Run {
         let answer = crate::output::pinned(answer, named, self.output.as_deref())?;
         directory.map_or(Ok(()), crate::output::finish)?;
         Ok(answer)
+    }
+
+    /// The rows without those of functions that are not among the most expensive ones wanted.
+    fn shown<'r>(&self, rows: &'r [Row]) -> Vec<&'r Row> {
+        let is_of_function = |row: &&Row| {
+            [Metric::instructions_in_function, Metric::instructions_per_yield_in_function]
+                .contains(&row.metric)
+        };
+        let (mut functions, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(is_of_function);
+        functions
+            .sort_by(|one, other| other.value.unwrap_or(0.0).total_cmp(&one.value.unwrap_or(0.0)));
+        functions.truncate(self.guests.functions().unwrap_or(0));
+        others.into_iter().chain(functions).collect()
     }
 
     /// Refuses a trace of a scheduler where there is none, or no room for it.

@@ -8,8 +8,7 @@ use schedsim::metrics::Metrics;
 use schedsim::trace::{Event, EventKind, Observer, TaskInfo, Trace};
 use schedsim::workload::{
     Affinity, Attributes, Background, BackgroundOf, Noise, NoiseClass, Nudge, Recorded,
-    ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskMatch, TaskSpec, UntilEnded,
-    Workload,
+    ReplayBuilder, ReplayOptions, ReplayReport, Script, Start, TaskSpec, UntilEnded, Workload,
 };
 use schedsim::{CpuId, Machine, Nanos, Spread, TaskId, Time};
 use std::collections::BTreeSet;
@@ -82,8 +81,7 @@ fn replay(of: &Workload, background: BackgroundOf) -> (Workload, ReplayReport) {
     let mut writer = RecordingWriter::new(file, &infos, &of.shared, CPUS).unwrap();
     simulate(of, 1, &mut writer);
     writer.finish().unwrap();
-    let recorder = Some(TaskMatch::Name(RECORDER.to_string()));
-    let options = ReplayOptions { program: true, background, recorder, ..Default::default() };
+    let options = ReplayOptions { program: true, background, ..Default::default() };
     let mut builder = ReplayBuilder::new(options);
     let read = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
     fs::remove_file(&path).unwrap();
@@ -93,6 +91,7 @@ fn replay(of: &Workload, background: BackgroundOf) -> (Workload, ReplayReport) {
         cpus: CPUS,
         end: Time(read.duration.0),
         switch_cost: Nanos::ZERO,
+        recorders: &[RECORDER],
     })
 }
 

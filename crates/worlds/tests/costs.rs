@@ -240,7 +240,7 @@ fn a_replay_pays_for_blocking_and_waking_once() {
         builder.take_off(work);
         let end = Time(read.duration.0);
         let switch_cost = found.switch.median.value.unwrap();
-        builder.finish(Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost })
+        builder.finish(Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost, recorders: &[] })
     };
     let on = Machine {
         switch_cost: found.switch.median.value.unwrap(),

@@ -116,6 +116,7 @@ impl Original {
             cpus,
             end: Time(recording.duration.0),
             switch_cost: self.machine.switch_cost,
+            recorders: &[],
         })
     }
 }
@@ -629,6 +630,7 @@ fn a_changed_recording_is_replayed_or_refused_without_a_panic() {
             cpus: read.cpus.max(1),
             end,
             switch_cost: schedsim::Nanos::ZERO,
+            recorders: &[],
         };
         let (program, _) = builder.finish(recorded);
         let policy = parse_policy("take:rr").unwrap();
@@ -678,6 +680,7 @@ fn what_unseen_locks_order_keeps_its_order() {
         cpus: read.cpus,
         end: Time(read.duration.0),
         switch_cost: schedsim::Nanos(0),
+        recorders: &[],
     });
     assert!(report.ordered_objects == 1 && report.wakeups.tokens > 0, "{report:?}");
     for policy in POLICIES {

@@ -362,7 +362,8 @@ mod tests {
         fs::remove_file(&path).unwrap();
         builder.share(read.objects);
         let end = Time(read.duration.0);
-        let recorded = Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost: Nanos(0) };
+        let recorded =
+            Recorded { tasks: &read.tasks, cpus: 2, end, switch_cost: Nanos(0), recorders: &[] };
         builder.finish(recorded).1
     }
 

@@ -163,6 +163,20 @@ pub enum Format {
     Recording,
 }
 
+impl Format {
+    /// The names of the programs that make such a recording while it records them.
+    pub fn recorders(self) -> &'static [&'static str] {
+        match self {
+            Format::PerfScript | Format::PerfData => &["perf"],
+            Format::TraceDat => &["trace-cmd"],
+            Format::Perfetto => &["traced", "traced_probes", "tracebox"],
+            Format::Systrace => &["atrace"],
+            Format::Recording => &[super::RECORDER],
+            Format::ChromeJson => &[],
+        }
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -12,7 +12,7 @@ struct Case {
     title: &'static str,
     rows: Vec<Row>,
     focus: Option<Focus>,
-    replay_error: Option<f64>,
+    replay: Option<(Vec<Fidelity>, bool)>,
 }
 
 fn row(candidate: &str, metric: Metric, verdict: Verdict, effect: f64) -> Row {
@@ -60,8 +60,23 @@ fn undecided(candidate: &str) -> Row {
     row(candidate, Metric::makespan_ns, Verdict::Undecided, -0.01)
 }
 
+/// A replay that is off by this share in all metrics of `SHOWN` but the last, and of the programs
+/// by as much again.
+fn replayed(error: f64) -> Vec<Fidelity> {
+    let of = |subject: Option<&str>, metric, error: f64| Fidelity {
+        metric,
+        subject: subject.map(str::to_string),
+        recorded: 100.0,
+        replayed: vec![100.0 * (1.0 + error); 16],
+    };
+    let parts = |name| SHOWN[..3].iter().map(move |metric| of(Some(name), *metric, 2.0 * error));
+    // A program of the first metric comes first: the answer must look for the complete run.
+    parts("redis").chain(SHOWN[..3].iter().map(|metric| of(None, *metric, error))).collect()
+}
+
 fn whole() -> Vec<Case> {
-    let case = |title, rows| Case { title, rows, focus: None, replay_error: Some(0.06) };
+    let case =
+        |title, rows| Case { title, rows, focus: None, replay: Some((replayed(0.06), true)) };
     let (span, delay, wake) =
         (Metric::makespan_ns, Metric::run_delay_ns, Metric::wakeup_latency_ns_p99);
     vec![
@@ -118,6 +133,38 @@ fn whole() -> Vec<Case> {
         case("both are worse", vec![worse("xz: batch", span, 0.05), worse("xz: idle", span, 0.05)]),
         case("fewer switches help nobody", vec![better("*: batch", Metric::switches, -0.5)]),
         case("several commands", vec![better("a: batch, nice=5; b: fifo=50", span, -0.12)]),
+        case(
+            "a loss that is larger than the gain is a trade",
+            vec![
+                better("central:rr", span, -0.12),
+                worse("central:rr", Metric::wakeup_latency_ns_p50, 0.13),
+                worse("central:rr", wake, 76.0),
+            ],
+        ),
+        case(
+            "a help goes before a trade with a larger gain",
+            vec![
+                better("rr", span, -0.5),
+                worse("rr", wake, 0.6),
+                better("fifo", span, -0.2),
+                worse("fifo", wake, 0.1),
+            ],
+        ),
+        Case {
+            title: "a replay that is not like its recording gives no advice",
+            rows: vec![better("central:rr", delay, -0.9)],
+            focus: None,
+            replay: Some((replayed(1.3), false)),
+        },
+        Case {
+            title: "a recording without causes says so",
+            rows: vec![better("xz: batch", span, -0.12)],
+            focus: None,
+            replay: Some((replayed(0.01), false)),
+        },
+        case("an object of a scheduler", vec![better("scx:./a.bpf.o slice_ns=1ms", span, -0.12)]),
+        case("a published scheduler", vec![better("scx:bpfland@1.1.4", span, -0.12)]),
+        case("a model", vec![better("eevdf", span, -0.12)]),
         case("a scheduler of the kernel's BPF", vec![better("bpf:rr", span, -0.12)]),
         case("nothing was compared", vec![Row { verdict: None, ..undecided("xz: batch") }]),
     ]
@@ -126,7 +173,8 @@ fn whole() -> Vec<Case> {
 fn focused() -> Vec<Case> {
     let (delay, wake) = (Metric::run_delay_ns, Metric::wakeup_latency_ns_p99);
     let focus = || Some(Focus { program: "redis".to_string(), others_lose: 0.1 });
-    let case = |title, rows| Case { title, rows, focus: focus(), replay_error: Some(0.06) };
+    let case =
+        |title, rows| Case { title, rows, focus: focus(), replay: Some((replayed(0.06), true)) };
     vec![
         case("the focus gains", vec![of("redis", better("redis: fifo=50", wake, -0.4))]),
         case(
@@ -134,6 +182,13 @@ fn focused() -> Vec<Case> {
             vec![
                 of("redis", better("redis: fifo=50", wake, -0.4)),
                 of("bench", worse("redis: fifo=50", delay, 0.07)),
+            ],
+        ),
+        case(
+            "what the focus itself loses makes it a trade",
+            vec![
+                of("redis", better("redis: fifo=50", wake, -0.4)),
+                of("redis", worse("redis: fifo=50", delay, 0.8)),
             ],
         ),
         case(
@@ -166,7 +221,7 @@ fn focused() -> Vec<Case> {
             title: "nothing is replayed",
             rows: vec![undecided("a: idle"), undecided("a: batch")],
             focus: None,
-            replay_error: None,
+            replay: None,
         },
         Case {
             title: "measured on this machine, one run",
@@ -178,15 +233,16 @@ fn focused() -> Vec<Case> {
                 ..better("kernel:batch", Metric::makespan_ns, -0.015)
             }],
             focus: None,
-            replay_error: None,
+            replay: None,
         },
     ]
 }
 
 fn say(case: &Case) -> String {
     let rows: Vec<&Row> = case.rows.iter().collect();
-    let question =
-        Question { shown: &SHOWN, focus: case.focus.as_ref(), replay_error: case.replay_error };
+    let replay = case.replay.as_ref();
+    let replay = replay.map(|(fidelity, causes)| Replayed { fidelity, has_causes: *causes });
+    let question = Question { shown: &SHOWN, focus: case.focus.as_ref(), replay };
     answer(&rows, &question).unwrap_or_else(|| "(no answer)\n".to_string())
 }
 
@@ -224,11 +280,12 @@ fn the_order_of_rows_changes_nothing() {
 fn a_large_undecided_difference_is_not_called_a_help() {
     let rows = [Row { effect: Some(-0.9), ..undecided("xz: idle") }];
     let rows: Vec<&Row> = rows.iter().collect();
-    let said =
-        answer(&rows, &Question { shown: &SHOWN, focus: None, replay_error: Some(0.5) }).unwrap();
+    let replay = Some(Replayed { fidelity: &replayed(0.5), has_causes: true });
+    let said = answer(&rows, &Question { shown: &SHOWN, focus: None, replay }).unwrap();
     assert!(
         said.starts_with(
-            "`xz: idle` does not help beyond the replay's error (50 %): keep what you have."
+            "`xz: idle` does not help beyond the replay's error (50 % in makespan): keep what \
+             you have."
         ),
         "{said}"
     );
@@ -239,7 +296,7 @@ fn numbers_of_programs_do_not_change_which_candidate_helps_the_complete_run() {
     let (wake, delay) = (Metric::wakeup_latency_ns_p99, Metric::task_run_delay_ns);
     let mut rows = vec![better("xz: idle", wake, -0.8), better("xz: nice=10", wake, -0.3)];
     let first = |rows: &[Row]| {
-        let question = Question { shown: &SHOWN, focus: None, replay_error: None };
+        let question = Question { shown: &SHOWN, focus: None, replay: None };
         answer(&rows.iter().collect::<Vec<_>>(), &question).expect("an answer")
     };
     assert!(first(&rows).starts_with("`xz: idle` would help"));
@@ -252,4 +309,29 @@ fn numbers_of_programs_do_not_change_which_candidate_helps_the_complete_run() {
         text.starts_with("`xz: idle` would help") && text.contains("The price: xz's"),
         "{text}"
     );
+}
+
+/// Whatever the numbers are, no answer calls a help what loses a larger share than it gains, and
+/// none gives advice by a replay that is not like its recording.
+#[test]
+fn no_help_has_a_price_above_its_gain() {
+    let (span, wake) = (Metric::makespan_ns, Metric::wakeup_latency_ns_p99);
+    let shares = [0.01, 0.1, 0.5, 0.9, 4.0];
+    for (gain, loss, error) in shares.iter().flat_map(|gain| {
+        shares.iter().flat_map(move |loss| [0.4, 0.6].map(|error| (*gain, *loss, error)))
+    }) {
+        let rows = [better("rr", Metric::throughput, gain), worse("rr", wake, loss)];
+        let other = [better("fifo", span, -0.01), worse("fifo", wake, 0.009)];
+        let rows: Vec<&Row> = rows.iter().chain(&other).collect();
+        let shown = [span, wake, Metric::throughput];
+        let replay = Some(Replayed { fidelity: &replayed(error), has_causes: true });
+        let said = answer(&rows, &Question { shown: &shown, focus: None, replay }).unwrap();
+        let begin = match (error > UNLIKE, loss > gain) {
+            (true, _) => "No advice: ",
+            (false, true) => "`fifo` would help: ",
+            (false, false) => "`",
+        };
+        assert!(said.starts_with(begin), "{gain} {loss} {error}: {said}");
+        assert_eq!(said.contains("Switch it on"), error < UNLIKE, "{said}");
+    }
 }

@@ -29,8 +29,9 @@ pub const OF_DEMANDS: [(Metric, &str); 3] = [
     (Metric::slowdown_p99, "slowd. p99"),
 ];
 
-/// The tables of a section; `recorded` are the rows of the replayed recording.
-pub fn text(section: &Section<'_>, recorded: &[Row], by: By) -> String {
+/// The tables of a section; `recorded` are the rows of the replayed recording. With a program of
+/// interest, the tables show it alone.
+pub fn text(section: &Section<'_>, recorded: &[Row], by: By, focus: Option<&str>) -> String {
     let (kind, columns): (SubjectKind, &[(Metric, &str)]) = match by {
         By::Comm => (SubjectKind::Program, &OF_TASKS),
         By::Task => (SubjectKind::Task, &OF_TASKS),
@@ -52,18 +53,23 @@ pub fn text(section: &Section<'_>, recorded: &[Row], by: By) -> String {
     for cpus in counts {
         let rows: Vec<&Row> = own.iter().copied().filter(|row| row.cpus == cpus).collect();
         let _ = writeln!(text, "\nBy {kind}, {}:\n", counted(cpus.into(), "CPU"));
-        text += &table(&rows, kind, columns);
+        text += &table(&rows, kind, columns, focus);
         text += &gains(&rows, by);
     }
     text
 }
 
 /// One line for each candidate, for each subject.
-fn table(rows: &[&Row], kind: SubjectKind, columns: &[(Metric, &str)]) -> String {
+fn table(
+    rows: &[&Row],
+    kind: SubjectKind,
+    columns: &[(Metric, &str)],
+    focus: Option<&str>,
+) -> String {
     let titles = columns.iter().map(|(_, title)| (*title, Align::Right));
     let mut table =
         Table::new([(kind.word(), Align::Left), ("policy", Align::Left)].into_iter().chain(titles));
-    let (names, left_out) = subjects(rows, kind);
+    let (names, left_out) = subjects(rows, kind, focus);
     for name in names {
         let of_subject: Vec<&Row> =
             rows.iter().copied().filter(|row| row.subject.as_deref() == Some(name)).collect();
@@ -80,7 +86,9 @@ fn table(rows: &[&Row], kind: SubjectKind, columns: &[(Metric, &str)]) -> String
         }
     }
     let more = if left_out > 0 {
-        format!("{left_out} more with less CPU time are in JSON and CSV.\n")
+        let which = if focus.is_some() { "" } else { " with less CPU time" };
+        let are = if left_out == 1 { "is" } else { "are" };
+        format!("{left_out} more{which} {are} in JSON and CSV.\n")
     } else {
         String::new()
     };
@@ -98,8 +106,8 @@ fn cell(row: &Row) -> String {
 }
 
 /// The subjects to show, those with the most CPU time first, and the number left out. Classes of
-/// demand keep their order.
-fn subjects<'r>(rows: &[&'r Row], kind: SubjectKind) -> (Vec<&'r str>, usize) {
+/// demand keep their order. The program of interest is shown alone, where it is one of them.
+fn subjects<'r>(rows: &[&'r Row], kind: SubjectKind, focus: Option<&str>) -> (Vec<&'r str>, usize) {
     let mut times: BTreeMap<&str, f64> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
@@ -115,6 +123,12 @@ fn subjects<'r>(rows: &[&'r Row], kind: SubjectKind) -> (Vec<&'r str>, usize) {
     if kind != SubjectKind::Class {
         let time = |name: &&str| times.get(*name).copied().unwrap_or(0.0);
         names.sort_by(|a, b| time(b).total_cmp(&time(a)).then(a.cmp(b)));
+    }
+    if let Some(at) = names.iter().position(|name| focus == Some(name)) {
+        names.swap(0, at);
+        let left_out = names.len() - 1;
+        names.truncate(1);
+        return (names, left_out);
     }
     let left_out = names.len().saturating_sub(SHOWN);
     names.truncate(SHOWN);
@@ -211,8 +225,10 @@ mod tests {
             1e6,
             Some(Verdict::Better),
         ));
-        let text =
-            text(&section, &[row("recorded", "large", Metric::cpu_time_ns, 8e6, None)], By::Comm);
+        let recorded = [row("recorded", "large", Metric::cpu_time_ns, 8e6, None)];
+        let of_one = text(&section, &recorded, By::Comm, Some("small"));
+        assert!(of_one.contains("1 more is in JSON") && !of_one.contains("8.00ms"), "{of_one}");
+        let text = text(&section, &recorded, By::Comm, None);
         let (large, small) = (text.find("large").unwrap(), text.find("small").unwrap());
         assert!(large < small, "the most CPU time first: {text}");
         assert!(
@@ -222,7 +238,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("take:rr: large gains; small pays."), "{text}");
-        assert!(super::text(&Section::new(), &[], By::Comm).contains("No numbers by program"));
+        assert!(
+            super::text(&Section::new(), &[], By::Comm, None).contains("No numbers by program")
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@ use worlds::Measure;
 /// A line for each candidate with a verdict; `rows` are those of one table.
 pub fn text(candidates: &[String], rows: &[&Row], columns: &[(Measure, &'static str)]) -> String {
     let mut text = String::new();
+    // Those without a word of their own share a line.
+    let mut alike = [("nothing is decided", Vec::new()), ("equivalent in all", Vec::new())];
     for candidate in candidates {
         let own = || {
             rows.iter().copied().filter(|row| row.candidate == *candidate && row.verdict.is_some())
@@ -29,17 +31,16 @@ pub fn text(candidates: &[String], rows: &[&Row], columns: &[(Measure, &'static 
             .map(|(sizes, word)| format!("{word}: {}", sizes.join(", ")))
             .collect();
         if own().next().is_some() {
-            let nothing = if own().all(|row| row.verdict == Some(Verdict::Equivalent)) {
-                "equivalent in all"
+            let is_equivalent = own().all(|row| row.verdict == Some(Verdict::Equivalent));
+            if parts.is_empty() {
+                alike[usize::from(is_equivalent)].1.push(candidate.as_str());
             } else {
-                "nothing is decided"
-            };
-            let _ = writeln!(
-                text,
-                "{candidate}: {}",
-                if parts.is_empty() { nothing.to_string() } else { parts.join("; ") }
-            );
+                let _ = writeln!(text, "{candidate}: {}", parts.join("; "));
+            }
         }
+    }
+    for (what, candidates) in alike.iter().filter(|(_, candidates)| !candidates.is_empty()) {
+        let _ = writeln!(text, "{}: {what}", candidates.join(", "));
     }
     text + &reasons(rows, columns)
 }

@@ -22,7 +22,8 @@
 //!     switch(60, TaskId(0), TaskId::NONE, PrevState::Dead),
 //! ]);
 //! let tasks = [TaskInfo { name: "t".into(), pid: 7, tgid: 7, prio: 120 }];
-//! let recorded = Recorded { tasks: &tasks, cpus: 1, end: Time(60), switch_cost: Nanos(2) };
+//! let (end, switch_cost) = (Time(60), Nanos(2));
+//! let recorded = Recorded { tasks: &tasks, cpus: 1, end, switch_cost, recorders: &[] };
 //! let (workload, report) = builder.finish(recorded);
 //! let step = workload.tasks[0].script.next(&mut 0).unwrap();
 //! assert_eq!((step.run, step.then), (Nanos(48), Action::Exit));
@@ -73,8 +74,6 @@ pub struct ReplayOptions {
     /// What becomes of the tasks that are not of the program, if the recording's calls show which
     /// these are.
     pub background: BackgroundOf,
-    /// The tasks that made the recording: they are no part of the background.
-    pub recorder: Option<TaskMatch>,
     /// The speed of each recorded CPU, of the fastest; without them all are alike. Run times are
     /// those of the fastest.
     pub speeds: Vec<f64>,
@@ -125,6 +124,8 @@ pub struct Recorded<'a> {
     /// The cost of a switch. Each recorded run contains the switch that began it, and the engine
     /// will charge it again, so it is subtracted.
     pub switch_cost: Nanos,
+    /// The names of programs that may have made it. Such a task that was there at the start did.
+    pub recorders: &'a [&'a str],
 }
 
 /// Builds a workload from a recording's events.

@@ -1,7 +1,7 @@
 //! Makes a recording on disk ready for an experiment.
 
 use super::{CostOverrides, CostsFrom, KnownCosts, Reading, Recorded, ReplayOf, Subject};
-use formats::import::{Options, RECORDER, Recording};
+use formats::import::{Options, Recording};
 use program::Error;
 use results::counted;
 use schedsim::engine;
@@ -10,7 +10,7 @@ use schedsim::policy::PolicySpec;
 use schedsim::trace::{Observer, Trace};
 use schedsim::workload::{
     self, BackgroundOf, CallCostEstimator, CostEstimator, Outside, ReplayBuilder, ReplayOptions,
-    TaskMatch, UntilEnded, Workload,
+    UntilEnded, Workload,
 };
 use schedsim::{Machine, Nanos, Time, WakeLatency};
 use std::fmt::Write;
@@ -79,7 +79,6 @@ impl Recorded {
                 program,
                 locks_as_tokens,
                 background,
-                recorder: Some(TaskMatch::Name(RECORDER.to_string())),
                 speeds,
                 ..Default::default()
             })
@@ -128,6 +127,7 @@ impl Recorded {
             cpus: recording.cpus,
             end,
             switch_cost: machine.switch_cost,
+            recorders: recording.report.format.recorders(),
         });
         let mut metrics = Metrics::new(recording.cpus).with_parts();
         let Outside { ids, recorder, .. } = &replay.outside;
@@ -163,7 +163,7 @@ impl Recorded {
             mips: self.mips,
             ended: &self.replay.ended,
             until: Time::NEVER,
-            beside: &[],
+            beside: &self.replay.outside.recorder,
             parts: false,
         }
     }
@@ -174,6 +174,7 @@ impl Recorded {
         let mut text = self.explained();
         self.costs_from.iter().for_each(|from| text += &format!("{from}\n"));
         text += &self.background();
+        text += &self.recorder();
         let _ = write!(
             text,
             "{}: {} on {}, ",
@@ -275,6 +276,21 @@ impl Recorded {
             );
         }
         text
+    }
+
+    /// What the recorder took, if it is replayed.
+    fn recorder(&self) -> String {
+        let outside = &self.replay.outside;
+        let [first, ..] = &outside.recorder[..] else { return String::new() };
+        if outside.recorder_time == Nanos::ZERO {
+            return String::new();
+        }
+        let share = 100.0 * outside.recorder_time.0 as f64 / self.replay.demand.0.max(1) as f64;
+        format!(
+            "{} made the recording, with {share:.1} % of its CPU time: it runs in the replay, too, \
+             and counts in no number\n",
+            self.recording.tasks[first.index()].name
+        )
     }
 
     /// The tasks beside the program, and what becomes of them; empty if there are none.

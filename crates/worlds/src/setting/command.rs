@@ -27,6 +27,9 @@ pub fn switch_on(candidate: &str) -> Vec<String> {
     if candidate.starts_with("bpf:") {
         return vec![format!("schedlab-scx {} --this-machine", shell_word(candidate))];
     }
+    if let Some(stranger) = candidate.strip_prefix("scx:") {
+        return load(stranger).into_iter().collect();
+    }
     if let Ok(policy) = parse_policy(candidate) {
         // Policies that match the kernel's own schedulers are switched on by the kernel's settings.
         // The others run under sched_ext, in the kernel if they are written in BPF.
@@ -38,6 +41,16 @@ pub fn switch_on(candidate: &str) -> Vec<String> {
         };
     }
     candidate.parse::<Deployment>().map(|deployment| deployment.commands()).unwrap_or_default()
+}
+
+/// Loads the object that `stranger` names, with its constants. Sources, published schedulers and
+/// programs have loaders of their own.
+fn load(stranger: &str) -> Option<String> {
+    let mut words = stranger.split_whitespace();
+    let object = words.next().filter(|file| file.ends_with(".bpf.o"))?;
+    let mut line = format!("schedlab-scx --object {}", shell_word(object));
+    words.for_each(|constant| line += &format!(" --set {}", shell_word(constant)));
+    Some(line + " --this-machine")
 }
 
 /// Starts a program in `class`.
@@ -177,6 +190,11 @@ mod tests {
         );
         assert_eq!(switch_on("take:rr"), ["schedlab-scx take:rr --this-machine"]);
         assert!(switch_on("eevdf").is_empty());
+        assert_eq!(
+            switch_on("scx:./main.bpf.o slice_ns=5ms"),
+            ["schedlab-scx --object ./main.bpf.o --set slice_ns=5ms --this-machine"]
+        );
+        assert!(switch_on("scx:bpfland@1.1.4").is_empty());
     }
 
     /// The list matches the sources, one file each.

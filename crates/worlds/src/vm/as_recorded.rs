@@ -27,7 +27,7 @@ pub fn as_recorded(
     let mut builder = ReplayBuilder::new(ReplayOptions::default());
     builder.events(&events);
     let end = events.last().map_or(Time::ZERO, |event| event.time);
-    builder.finish(Recorded { tasks, cpus, end, switch_cost }).0
+    builder.finish(Recorded { tasks, cpus, end, switch_cost, recorders: &[] }).0
 }
 
 /// The events, with wakeups at the time when the policy learns of them: when they are done.

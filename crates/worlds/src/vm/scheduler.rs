@@ -189,7 +189,7 @@ impl Scheduler {
 ///
 /// # Errors
 /// [`Error::Missing`] if there is none.
-pub(super) fn loader(policy: &str) -> Result<PathBuf, Error> {
+pub(crate) fn loader(policy: &str) -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::var_os("SCHEDLAB_SCX").map(PathBuf::from);
     let name = program_name();

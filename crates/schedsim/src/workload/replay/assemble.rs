@@ -82,10 +82,10 @@ pub(super) fn assemble(
         let affinity = given_affinity(&info, options)
             .or_else(|| held.affinity(recorded.cpus, &mut workload.cpu_sets))
             .unwrap_or_else(|| affinity(&info, recorded.cpus));
+        let is_recorder =
+            task.start != Start::Forked && recorded.recorders.contains(&info.name.as_str());
         if let Some(class) = outside(TaskId(index as u32)) {
             let (id, costs) = (TaskId(index as u32), (recorded.switch_cost, kernel_work));
-            let is_recorder =
-                options.recorder.as_ref().is_some_and(|recorder| recorder.fits(&info));
             let noise = outside::noise(id, class, &task, costs, recorded.end);
             if is_recorder {
                 report.outside.recorder.push(id);
@@ -105,6 +105,10 @@ pub(super) fn assemble(
             });
             workload.background.noise.extend(noise);
             continue;
+        }
+        if is_recorder {
+            report.outside.recorder.push(TaskId(index as u32));
+            report.outside.recorder_time += task.log.entries().map(|(run, _)| run).sum::<Nanos>();
         }
         report.changed_settings += u64::from(has_changed);
         report.pinned += u64::from(matches!(affinity, Affinity::Pinned(_)));

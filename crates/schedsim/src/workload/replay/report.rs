@@ -84,8 +84,11 @@ pub struct Outside {
     pub kernel_threads: (u64, Nanos),
     /// Tasks of other programs.
     pub programs: (u64, Nanos),
-    /// The tasks that made the recording, which are in none of the above: they are left out.
+    /// The tasks that made the recording, which are in none of the above. Where the program is
+    /// known they are left out. In the replay of a schedule they run, and count in no number.
     pub recorder: Vec<TaskId>,
+    /// The CPU time of those that run.
+    pub recorder_time: Nanos,
 }
 
 impl Outside {

@@ -1,13 +1,37 @@
 //! Examines what this user may do, the limits, and which programs are installed.
 
 use super::{Finding, System};
-use crate::host::limits;
+use crate::host::{limits, recorder::Recorder};
+use crate::vm::scheduler;
+use program::Error;
 
 pub(super) fn examine(system: &System) -> Vec<Finding> {
     let mut findings =
         vec![real_time(system), tracing(system), counters(system), cgroup(system), tasks()];
     findings.extend(TOOLS.iter().map(|tool| tool.find()));
+    findings.extend([
+        ours(
+            "schedlab-recorder",
+            Recorder::find().map(drop),
+            "recordings have no causes, and a replay is one of the schedule",
+        ),
+        ours(
+            "schedlab-scx",
+            scheduler::loader("bpf:rr").map(drop),
+            "no policy of ours runs in a kernel",
+        ),
+    ]);
     findings
+}
+
+/// A program of this project that is built by itself.
+fn ours(name: &'static str, found: Result<(), Error>, limits: &str) -> Finding {
+    match found {
+        Ok(()) => Finding::good(name, "there"),
+        Err(why) => Finding::good(name, why.to_string())
+            .limited(limits)
+            .fixed_by(format!("cargo build --release -p {name}")),
+    }
 }
 
 /// linux/include/uapi/linux/capability.h
