@@ -263,7 +263,9 @@ fn of_recording(replay: &Replay) -> Result<Defaults, Error> {
         .changed
         .as_ref()
         .map_or(replay.recorded.recording.cpus, |changed| changed.machine.cpus);
-    let usual = setting::usual(&replay.recorded.workload, cpus, &under);
+    let recorded = &replay.recorded;
+    let beside = &recorded.replay.outside.recorder;
+    let usual = setting::usual(&recorded.workload, beside, cpus, &under);
     let mut candidates: Vec<Candidate<'static>> =
         usual.into_iter().map(|deployment| Candidate::Applied(Arc::new(deployment))).collect();
     for (_, twin) in setting::IN_BPF {

@@ -81,7 +81,7 @@ impl SettingArguments {
                 Error::Usage(format!("--search: the tasks of {name} have no names"))
             })?;
             let fewest = cpus.iter().copied().min().unwrap_or(subject.machine.cpus);
-            all = setting::single(subject.workload, fewest, focus);
+            all = setting::single(subject.workload, subject.beside, fewest, focus);
         }
         Ok(all.into_iter().map(|deployment| Candidate::Applied(Arc::new(deployment))).collect())
     }

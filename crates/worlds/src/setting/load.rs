@@ -1,7 +1,7 @@
 //! Sums up each program of a workload, to decide which settings are worth a try.
 
-use schedsim::Nanos;
 use schedsim::workload::Workload;
+use schedsim::{Nanos, TaskId};
 
 /// The tasks of one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,10 +18,13 @@ pub struct ProgramLoad {
 
 impl ProgramLoad {
     /// The programs of `workload`, that with the most CPU time first. Kernel threads are no
-    /// programs.
-    pub fn all(workload: &Workload) -> Vec<ProgramLoad> {
+    /// programs, and tasks `beside` them (a recorder) are of none.
+    pub fn all(workload: &Workload, beside: &[TaskId]) -> Vec<ProgramLoad> {
         let mut all: Vec<ProgramLoad> = Vec::new();
-        for task in workload.tasks.iter().filter(|task| !is_kernel_thread(&task.info.name)) {
+        let is_of_program = |id: &TaskId| {
+            !beside.contains(id) && !is_kernel_thread(&workload.tasks[id.index()].info.name)
+        };
+        for task in workload.ids().filter(is_of_program).map(|id| &workload.tasks[id.index()]) {
             let bursts = task.script.steps().filter(|step| step.then.ends_burst()).count() as u64;
             let own = ProgramLoad {
                 name: task.info.name.clone(),

@@ -8,9 +8,9 @@
 //! only the settings for all.
 
 use super::{Assignment, Deployment, ProgramLoad};
-use schedsim::Nanos;
 use schedsim::policy::PolicySpec;
 use schedsim::workload::{Setting, Workload};
+use schedsim::{Nanos, TaskId};
 
 /// A program with such bursts can be the background.
 const LONG_BURST: Nanos = Nanos::from_millis(1);
@@ -20,9 +20,14 @@ const LEAST_SHARE: f64 = 0.02;
 const FEWEST_BURSTS: u64 = 10;
 
 /// The candidates for a recording of `workload` on `cpus` CPUs, under the policy that matches its
-/// kernel's.
-pub fn usual(workload: &Workload, cpus: u16, under: &PolicySpec) -> Vec<Deployment> {
-    let programs = ProgramLoad::all(workload);
+/// kernel's. Tasks `beside` the programs (a recorder) get none of their own.
+pub fn usual(
+    workload: &Workload,
+    beside: &[TaskId],
+    cpus: u16,
+    under: &PolicySpec,
+) -> Vec<Deployment> {
+    let programs = ProgramLoad::all(workload, beside);
     let slice = kernel_slice(cpus);
     let one = |program: &str, setting: Setting| Deployment {
         assignments: vec![Assignment { program: program.to_string(), settings: vec![setting] }],
@@ -76,7 +81,7 @@ mod tests {
 
     fn names(tasks: Vec<Tasks>, cpus: u16) -> Vec<String> {
         let workload = Workload::of(&Closed { tasks, ..Closed::default() }, cpus).unwrap();
-        usual(&workload, cpus, &PolicySpec::parse("eevdf").unwrap())
+        usual(&workload, &[], cpus, &PolicySpec::parse("eevdf").unwrap())
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -89,6 +94,20 @@ mod tests {
     fn server(name: &str) -> Tasks {
         let one = [Phase::Run(Nanos::from_micros(100)), Phase::Sleep(Nanos::from_millis(1))];
         Tasks::new(name, (0..50).flat_map(|_| one.clone()).collect())
+    }
+
+    #[test]
+    fn a_recorder_gets_no_setting_of_its_own() {
+        let tasks = vec![server("perf"), hog("a"), server("b")];
+        let workload = Workload::of(&Closed { tasks, ..Closed::default() }, 1).unwrap();
+        let under = PolicySpec::parse("eevdf").unwrap();
+        let of = |beside: &[TaskId]| -> String {
+            let all = usual(&workload, beside, 1, &under);
+            all.iter().map(|one| one.assignments[0].program.clone()).collect()
+        };
+        // Of two programs that run as often, the first by name would be the sensitive one.
+        assert_eq!((of(&[]), of(&[TaskId(2)])), ("***aaabbb".into(), "***aaaperfperfperf".into()));
+        assert_eq!(of(&[TaskId(0)]), "***aaabbb");
     }
 
     #[test]

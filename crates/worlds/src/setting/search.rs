@@ -3,7 +3,7 @@
 use super::rule::kernel_slice;
 use super::{Assignment, Deployment, ProgramLoad};
 use schedsim::workload::{Setting, Workload};
-use schedsim::{CpuId, Nanos};
+use schedsim::{CpuId, Nanos, TaskId};
 
 /// The most candidates of a search.
 pub const MOST: usize = 40;
@@ -11,8 +11,8 @@ pub const MOST: usize = 40;
 const OTHERS: usize = 3;
 
 /// Every single setting that is tried to help `program` on `cpus` CPUs: for itself, for the
-/// programs with the most CPU time, and for all.
-pub fn single(workload: &Workload, cpus: u16, program: &str) -> Vec<Deployment> {
+/// programs with the most CPU time, and for all. Tasks `beside` the programs (a recorder) get none.
+pub fn single(workload: &Workload, beside: &[TaskId], cpus: u16, program: &str) -> Vec<Deployment> {
     let slice = kernel_slice(cpus);
     let shorter = Setting::Slice(Nanos(slice.0 / 4));
     let longer = Setting::Slice(Nanos(slice.0 * 4));
@@ -44,7 +44,7 @@ pub fn single(workload: &Workload, cpus: u16, program: &str) -> Vec<Deployment> 
             .collect()
     };
     let mut all = of(program, &own);
-    let loads = ProgramLoad::all(workload);
+    let loads = ProgramLoad::all(workload, beside);
     for other in loads.iter().filter(|other| other.name != program && other.is_fair).take(OTHERS) {
         all.extend(of(&other.name, &others));
     }
@@ -71,7 +71,7 @@ mod tests {
             )
             .unwrap();
             let found: Vec<String> =
-                single(&workload, cpus, "p3").iter().map(ToString::to_string).collect();
+                single(&workload, &[], cpus, "p3").iter().map(ToString::to_string).collect();
             let mut once = found.clone();
             once.sort();
             once.dedup();

@@ -1,9 +1,10 @@
 //! Sorts samples by time.
 //!
 //! perf writes the ring buffers of the CPUs one after another and marks the end of each such round.
-//! No sample of a round is later than any sample of the round after the next. So a sample that is
-//! not later than the latest of the round before can be passed on; the rest waits. Memory holds the
-//! samples of two rounds.
+//! No sample of a round is later than any sample of the round after the next. So perf passes on
+//! what is not later than the latest of the round before. But a hypervisor may stop a CPU between
+//! reading the clock and writing the sample, which then comes a round later. So here samples wait
+//! for one round more. Memory holds the samples of three rounds.
 
 use std::mem;
 
@@ -21,8 +22,8 @@ pub(super) struct Rounds {
     /// The previous buffers of [`waiting`](Self::waiting) and [`fields`](Self::fields), kept to
     /// reuse their memory.
     spare: (Vec<Waiting>, Vec<u8>),
-    /// The latest time of the round before, and of all rounds so far.
-    before: u64,
+    /// The latest time of the two rounds before, the older one first, and of all rounds so far.
+    before: [u64; 2],
     latest: u64,
 }
 
@@ -61,7 +62,8 @@ impl Rounds {
         big_endian: bool,
         take: impl FnMut(Stamp, Bytes<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let until = mem::replace(&mut self.before, self.latest);
+        let [until, newer] = self.before;
+        self.before = [newer, self.latest];
         self.release(until, big_endian, take)
     }
 
@@ -145,8 +147,15 @@ mod tests {
         assert_eq!(taken, [(1, 0), (2, 2), (3, 1), (3, 4), (4, 6), (5, 5), (6, 8)]);
     }
 
+    /// A CPU stopped between reading the clock and writing the sample.
     #[test]
-    fn memory_holds_two_rounds_and_not_the_file() {
+    fn a_sample_that_comes_a_round_too_late_has_its_place() {
+        let (taken, _) = order(&[Some(5), None, Some(8), None, Some(4), Some(9), None]);
+        assert_eq!(taken.iter().map(|taken| taken.0).collect::<Vec<_>>(), [4, 5, 8, 9]);
+    }
+
+    #[test]
+    fn memory_holds_three_rounds_and_not_the_file() {
         // Two CPUs, 10 samples of each per round.
         let round = |number: u64| {
             (0..2)
@@ -155,6 +164,6 @@ mod tests {
         };
         let (taken, most) = order(&(0..1000).flat_map(round).collect::<Vec<_>>());
         assert!(taken.is_sorted() && taken.len() == 20_000);
-        assert!(most <= 40, "{most}");
+        assert!(most <= 60, "{most}");
     }
 }
