@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 __version__: str
 BUILD: str
 
+@final
 class Table:
     """Columns of equal length in Arrow's memory layout."""
 
@@ -16,6 +17,7 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Trace:
     """A recording or a run, event by event."""
 
@@ -34,6 +36,7 @@ class Trace:
     @property
     def tasks(self) -> Table: ...
 
+@final
 class Effect:
     """The effect that a policy returns from a callback."""
 
@@ -44,6 +47,7 @@ class Effect:
     @staticmethod
     def preempt(cpu: int) -> Effect: ...
 
+@final
 class Context:
     """The time, the machine, the running tasks, and random numbers. Valid only inside a callback."""
 
@@ -61,6 +65,7 @@ class Context:
     def prio(self, task: int) -> int: ...
     def random_below(self, bound: int) -> int: ...
 
+@final
 class Answer:
     """The result of a command."""
 
@@ -78,6 +83,7 @@ class Answer:
     def to_csv(self) -> str: ...
     def to_parquet(self) -> bytes: ...
 
+@final
 class Sweep:
     """The cells of a grid file."""
 
@@ -96,16 +102,17 @@ class Sweep:
     def keep(self, directory: str | PathLike[str], cell: int, packed: bytes) -> None: ...
     def keep_failure(self, directory: str | PathLike[str], cell: int, why: str) -> None: ...
 
-def evaluate(words: Sequence[str], policies: Sequence[tuple[int, Callable[[], Any]]] = (), progress: Callable[[str, int, int], None] | None = None) -> Answer: ...
+def evaluate(words: Sequence[str], policies: Sequence[tuple[int, Callable[[], Any]]] = ..., progress: Callable[[str, int, int], None] | None = None) -> Answer: ...
 def joined(printed: Sequence[tuple[str, str]]) -> Answer: ...
 def fit(path: str | PathLike[str], only: Sequence[str], allow_lost: bool) -> str: ...
 def read_trace(path: str | PathLike[str]) -> Trace: ...
 def to_toml(json: str) -> str: ...
 
+@final
 class Referee:
     """A suite with its judge."""
 
-    def __init__(self, suite: str | PathLike[str], sources: str | PathLike[str] | None, python: str | PathLike[str] | None) -> None: ...
+    def __new__(cls, suite: str | PathLike[str], sources: str | PathLike[str] | None, python: str | PathLike[str] | None) -> Referee: ...
     def judge(self, line: str, number: int) -> str: ...
 
 def serve(make: Callable[[], Any] | None, why: str, channel: int) -> None: ...

@@ -25,6 +25,8 @@ def serve(path: str) -> None:
 def _policy(path: str):
     """The one subclass of `Policy` that the file defines."""
     spec = importlib.util.spec_from_file_location("policy", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file: its name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["policy"] = module
     spec.loader.exec_module(module)

@@ -80,8 +80,11 @@ class _Filling:
     def __init__(self, sweep, directory, client, todo, show):
         self.sweep, self.directory, self.client, self.show = sweep, directory, client, show
         self.todo, self.total, self.done = todo, len(todo), 0
-        self.alone, self.suspects, self.accused = deque(), deque(), None
-        self.tasks, self.ended = {}, queue.SimpleQueue()
+        self.alone: deque = deque()
+        self.suspects: deque = deque()
+        self.accused = None
+        self.tasks: dict = {}
+        self.ended: queue.SimpleQueue = queue.SimpleQueue()
         self.seconds_per_cell = None
         self.threads = 1, float("-inf")
         self.lost = 0

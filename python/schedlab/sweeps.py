@@ -63,7 +63,8 @@ def _with_files(value, directory):
     """The keys of a grid, with its workloads replaced by file names."""
     if isinstance(value, Workload):
         file = directory / f"{value.name}-{len(list(directory.iterdir()))}.toml"
-        return value.save(file).name
+        value.save(file)
+        return file.name
     if isinstance(value, dict):
         return {key: _with_files(inner, directory) for key, inner in value.items()}
     return [_with_files(inner, directory) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -171,7 +171,7 @@ impl Format {
             Format::TraceDat => &["trace-cmd"],
             Format::Perfetto => &["traced", "traced_probes", "tracebox"],
             Format::Systrace => &["atrace"],
-            Format::Recording => &[super::RECORDER],
+            Format::Recording => &[::recording::RECORDER],
             Format::ChromeJson => &[],
         }
     }
