@@ -53,7 +53,7 @@ const MEANS: [&str; 6] =
     ["switches", "migration", "idle_waste", "population", "cpu_inflation", "overhead"];
 /// The number of effects that are named.
 const NAMED: usize = 2;
-/// A replay with a larger error in the first metric is not like its recording: what a candidate
+/// A replay with a larger error in the first metric is not like its recording. What a candidate
 /// does to it says little about the program.
 const UNLIKE: f64 = 0.5;
 
@@ -231,9 +231,9 @@ impl Question<'_> {
         (row.subject_kind.is_some() && self.focus.is_none(), row.unit() != "ns", place)
     }
 
-    /// Sorts the better opinion first: a help before a trade, a gain of the complete run before
-    /// gains of single programs, then no costs before costs. Then the more important gain comes
-    /// first, then the larger one.
+    /// Sorts the better opinion first. A help comes before a trade, and a gain of the complete run
+    /// before gains of single programs. Then come no costs before costs, the more important gain
+    /// before others, and the larger gain.
     /// If the complete run gains, losses of single programs are its price and do not affect this
     /// order.
     fn order(&self, one: &Opinion<'_>, other: &Opinion<'_>) -> Ordering {

@@ -393,18 +393,19 @@ enum PolicyName {
 struct PolicyNames(Vec<PolicyName>);
 
 impl PolicyNames {
-    /// Names, separated by commas. `scx:` and all after it is one: a program may have commas in its
-    /// arguments.
+    /// Names, separated by commas. The arguments of a program behind `scx:` may have commas, so all
+    /// of them are its own. The constants of an object have none.
     fn parse(text: &str) -> Result<PolicyNames, String> {
-        let begins = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b',';
-        let program = text.match_indices(PREFIX).map(|(at, _)| at).find(begins);
-        let (names, program) = match program {
-            None => (text, None),
-            Some(0) => return PolicyName::parse(text).map(|name| PolicyNames(vec![name])),
-            Some(at) => (&text[..at - 1], Some(&text[at..])),
-        };
-        let all = names.split(',').chain(program);
-        all.map(PolicyName::parse).collect::<Result<_, _>>().map(PolicyNames)
+        let (mut names, mut rest) = (Vec::new(), Some(text));
+        while let Some(all) = rest {
+            let file = all.split_whitespace().next().unwrap_or_default();
+            let is_object = file.ends_with(".bpf.o") || file.ends_with(".bpf.c");
+            let within = if all.starts_with(PREFIX) && !is_object { file } else { all };
+            let end = within.find(',');
+            names.push(PolicyName::parse(&all[..end.unwrap_or(all.len())])?);
+            rest = end.map(|end| &all[end + 1..]);
+        }
+        Ok(PolicyNames(names))
     }
 }
 
@@ -475,6 +476,11 @@ mod tests {
         assert_eq!(of("kernel:other,bpf:rr"), ["kernel:other", "bpf:rr"]);
         assert_eq!(of("kernel:batch,scx:./a -l 1,2"), ["kernel:batch", "scx:./a -l 1,2"]);
         assert_eq!(of("scx:./a"), ["scx:./a"]);
+        assert_eq!(of("scx:./a,bpf:rr"), ["scx:./a", "bpf:rr"]);
+        assert_eq!(
+            of("scx:./a.bpf.o slice_ns=5ms,scx:b.bpf.c,scx:c -l 1,2"),
+            ["scx:./a.bpf.o slice_ns=5ms", "scx:b.bpf.c", "scx:c -l 1,2"]
+        );
         for wrong in ["", "kernel:other,", ",kernel:other", "eevdfx", "kernel:other,eevdfx"] {
             assert!(PolicyNames::parse(wrong).is_err(), "{wrong}");
         }

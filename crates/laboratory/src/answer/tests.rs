@@ -311,8 +311,8 @@ fn numbers_of_programs_do_not_change_which_candidate_helps_the_complete_run() {
     );
 }
 
-/// Whatever the numbers are, no answer calls a help what loses a larger share than it gains, and
-/// none gives advice by a replay that is not like its recording.
+/// Whatever the numbers are, no answer calls a help what loses a larger share than it gains. None
+/// gives advice by a replay that is not like its recording.
 #[test]
 fn no_help_has_a_price_above_its_gain() {
     let (span, wake) = (Metric::makespan_ns, Metric::wakeup_latency_ns_p99);

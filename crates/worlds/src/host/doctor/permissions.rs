@@ -172,7 +172,7 @@ const TOOLS: [Tool; 4] = [
         name: "QEMU",
         program: "qemu-system-x86_64",
         limits: "no --on vm",
-        fix: "sudo apt-get install qemu-system-x86",
+        fix: "sudo apt-get install --no-install-recommends qemu-system-x86",
     },
     Tool {
         name: "clang",
