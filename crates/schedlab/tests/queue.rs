@@ -64,12 +64,40 @@ fn a_table_is_printed_when_it_is_measured_and_progress_without_a_terminal_is_a_l
     let mut first = String::new();
     stdout.read_line(&mut first).expect("a line");
     assert!(first.starts_with("list elements, schedule entries"), "{first}");
-    let line = BufReader::new(child.stderr.take().expect("a pipe")).lines().next();
-    let line = line.expect("progress before the end").expect("a line");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    // The build of the tests is not optimised, and says so.
+    let first = lines.next().expect("a warning").expect("a line");
+    assert!(first.contains("not optimised") && first.contains("--release"), "{first}");
+    let line = lines.next().expect("progress before the end").expect("a line");
     assert!(line.starts_with("schedlab: timing: ") && line.contains(" %, about "), "{line}");
     assert_eq!(child.try_wait().expect("a child"), None, "the first rows came before the end");
     child.kill().expect("it runs");
     child.wait().expect("a child");
+}
+
+/// What was asked for by name and cannot be counted ends with 77; what was found stays.
+#[test]
+fn without_valgrind_a_count_that_was_asked_for_is_missing() {
+    let nowhere = |arguments: &[&str]| {
+        let mut queue = Command::new(env!("CARGO_BIN_EXE_schedlab"));
+        let output = queue.arg("queue").args(arguments).env("PATH", "/nowhere").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), said)
+    };
+    let queues = ["--queues", "rr,rbtree", "--tasks", "1,10,20"];
+    for more in [["--crossover", "rr,rbtree"], ["--count", "instructions,steps"]] {
+        let (code, shown, said) = nowhere(&[&queues[..], &more].concat());
+        assert_eq!(code, Some(77), "{more:?}: {said}");
+        assert!(
+            said.contains("instructions were not counted: valgrind is not installed"),
+            "{said}"
+        );
+        assert!(shown.contains("list elements"), "{shown}");
+        assert!(!shown.contains("rr | rbtree: none"), "{shown}");
+    }
+    let (code, _, said) = nowhere(&[&queues[..], &["--count", "steps"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("optimised"), "{said}");
 }
 
 fn has_valgrind() -> bool {
