@@ -20,8 +20,9 @@ test: ## everything that CI runs
 	@tools/setup test
 	tools/test
 
-long: ## what takes longer than CI may: an hour of guests, fuzzing, packages (docs/long-tests.csv)
+long: ## what takes longer than CI may: two hours of guests, fuzzing, packages (docs/long-tests.csv)
 	@tools/setup test
+	@tools/setup release
 	cargo build --locked -q -p schedlab-scx -p schedlab-recorder
 	tools/long
 
@@ -44,7 +45,6 @@ book: ## build the documents as a site, target/book/html, with mdBook
 
 release: ## build tarballs, Python packages, crates and a container, and try each in a clean root (docs/install.md)
 	@tools/setup release
-	cargo build --release --locked -p schedlab
 	tools/release
 
 clean:

@@ -15,8 +15,8 @@ use statistics::Replay;
 use std::cmp::Ordering;
 use std::fmt::Write;
 use words::{and, by, noun, percent, times};
-use worlds::setting::Focus;
-use worlds::{Program, World, setting};
+use worlds::setting::{Focus, SwitchOn};
+use worlds::{Program, World};
 
 /// The question.
 #[derive(Clone, Copy)]
@@ -289,15 +289,11 @@ impl Question<'_> {
             }
         }
         text += &self.how_sure(best, baseline);
-        let commands = setting::switch_on(best.candidate);
-        // Only these need more than a kernel's usual settings.
-        let needs = match commands.iter().any(|line| line.starts_with("schedlab-scx")) {
-            true => " (a kernel with sched_ext)",
-            false => "",
-        };
+        let on = SwitchOn::of(best.candidate);
+        let needs = if on.sched_ext { " (a kernel with sched_ext)" } else { "" };
         let switch = if is_trade { "To have it anyway" } else { "Switch it on" };
-        match &commands[..] {
-            [] if best.candidate.starts_with("scx:") => {
+        match &on.commands[..] {
+            [] if on.sched_ext => {
                 text += "Its own loader switches it on, in a kernel with sched_ext.\n"
             }
             [] => text += "No command switches it on: it is a model.\n",

@@ -1,24 +1,25 @@
 //! Every check catches a canary, and every policy passes all checks.
 
+#[path = "checks/broken.rs"]
+mod broken;
+#[path = "checks/streams.rs"]
+mod streams;
 mod support;
 
+use broken::{Broken, Fault};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use schedsim::checks::{Checks, Rule, Violation};
 use schedsim::engine::{self, Error, Options, Outcome};
-use schedsim::policy::{
-    Catalog, Context, Dispatch, Effect, Enqueue, InKernel, Kept, Needs, Policy, PolicySpec,
-    Promises, Reweight, Scan, Shares, Stop, VirtualTimes, Wake,
-};
+use schedsim::policy::{Catalog, Policy, PolicySpec, Promises, Shares};
 use schedsim::swarm::Case;
-use schedsim::trace::{Event, EventKind, Observer, OverheadKind, PrevState, Trace};
+use schedsim::trace::PrevState::{Blocked, Runnable};
+use schedsim::trace::{Event, EventKind, Observer, Trace};
 use schedsim::workload::{
     Action, Affinity, Closed, Phase, ReservationOptions, Tasks, TimerMode, TimerPhase, Workload,
 };
 use schedsim::{CpuId, Machine, Nanos, TaskId, Time};
 use support::{at, event, id, swarm, switch, task, wakeup_new, waking, workload};
-
-use PrevState::{Blocked, Dead, Runnable};
 
 const NOTHING: Promises = Promises {
     work_conserving: false,
@@ -33,157 +34,6 @@ const NOTHING: Promises = Promises {
 };
 const LOCAL: Promises = Promises { locally_work_conserving: true, ..NOTHING };
 const ALL_PROMISES: Promises = Promises { work_conserving: true, ..LOCAL };
-
-// Policies that are broken on purpose.
-
-/// The fault of a [`Broken`] policy.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fault {
-    NeverKicks,
-    /// Drops the kicks of even-numbered wakeups.
-    ForgetsKicks,
-    /// Never queues this task again once it was preempted or its slice was over.
-    Forgets(TaskId),
-    /// Promises what it does not keep.
-    Promises(Promises),
-    /// The same, and ignores priority changes.
-    Deaf(Promises),
-    /// Lets every task run on for this much longer than its slice.
-    Overruns(Nanos),
-    /// Stops every task after this at the latest.
-    Cuts(Nanos),
-    /// Never preempts for a waking task.
-    NeverPreempts,
-    /// Does nothing at ticks.
-    NeverTicks,
-}
-
-/// A policy with a fault.
-struct Broken<P> {
-    policy: P,
-    fault: Fault,
-    wakeups: u32,
-}
-
-// A callback that is not forwarded here would silently do nothing.
-#[deny(clippy::missing_trait_methods)]
-impl<P: Policy> Policy for Broken<P> {
-    fn needs(&self) -> Needs {
-        self.policy.needs()
-    }
-    fn promises(&self) -> Promises {
-        match self.fault {
-            Fault::Promises(promises) | Fault::Deaf(promises) => promises,
-            _ => self.policy.promises(),
-        }
-    }
-    fn virtual_times(&self, task: TaskId, now: Time) -> Option<VirtualTimes> {
-        self.policy.virtual_times(task, now)
-    }
-    fn keep(&mut self, task: TaskId, kept: Kept) {
-        self.policy.keep(task, kept);
-    }
-    fn correct(&mut self, task: TaskId, kernel: InKernel) -> Option<InKernel> {
-        self.policy.correct(task, kernel)
-    }
-    fn timer(&mut self, cx: &mut Context) {
-        self.policy.timer(cx);
-    }
-    fn queue_length(&self, cpu: CpuId) -> u32 {
-        self.policy.queue_length(cpu)
-    }
-    fn take_work(&mut self, cpu: CpuId) -> u64 {
-        self.policy.take_work(cpu)
-    }
-    fn scan(&self, cpu: CpuId) -> Scan {
-        self.policy.scan(cpu)
-    }
-    fn migrates(&self) -> bool {
-        self.policy.migrates()
-    }
-    fn fetch(&self, task: TaskId) {
-        self.policy.fetch(task);
-    }
-    fn set_weight(&mut self, cx: &mut Context, task: TaskId, old: u8, why: Reweight) -> Effect {
-        if matches!(self.fault, Fault::Deaf(_)) {
-            Effect::Nothing
-        } else {
-            self.policy.set_weight(cx, task, old, why)
-        }
-    }
-    fn set_cpumask(&mut self, cx: &mut Context, task: TaskId, old: Affinity) -> Effect {
-        self.policy.set_cpumask(cx, task, old)
-    }
-    fn disable(&mut self, cx: &mut Context, task: TaskId) {
-        self.policy.disable(cx, task);
-    }
-    fn enable(&mut self, cx: &mut Context, task: TaskId) {
-        self.policy.enable(cx, task);
-    }
-    fn cpu_offline(&mut self, cx: &mut Context, cpu: CpuId) {
-        self.policy.cpu_offline(cx, cpu);
-    }
-    fn cpu_online(&mut self, cx: &mut Context, cpu: CpuId) {
-        self.policy.cpu_online(cx, cpu);
-    }
-    fn cpu_release(&mut self, cx: &mut Context, cpu: CpuId) {
-        self.policy.cpu_release(cx, cpu);
-    }
-    fn cpu_acquire(&mut self, cx: &mut Context, cpu: CpuId) {
-        self.policy.cpu_acquire(cx, cpu);
-    }
-    fn init_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.policy.init_task(cx, task);
-    }
-    fn exit_task(&mut self, cx: &mut Context, task: TaskId) {
-        self.policy.exit_task(cx, task);
-    }
-    fn select_cpu(&mut self, cx: &mut Context, task: TaskId, wake: Wake) -> CpuId {
-        self.policy.select_cpu(cx, task, wake)
-    }
-    fn enqueue(&mut self, cx: &mut Context, task: TaskId, cpu: CpuId, why: Enqueue) -> Effect {
-        if self.fault == Fault::Forgets(task) && !why.comes() {
-            return Effect::Nothing;
-        }
-        let effect = self.policy.enqueue(cx, task, cpu, why);
-        self.wakeups += u32::from(why == Enqueue::Wakeup);
-        match self.fault {
-            Fault::NeverKicks => Effect::Nothing,
-            Fault::NeverPreempts if matches!(effect, Effect::Preempt(cpu) if cx.current(cpu).is_some()) => {
-                Effect::Nothing
-            }
-            Fault::ForgetsKicks if why == Enqueue::Wakeup && self.wakeups.is_multiple_of(2) => {
-                Effect::Nothing
-            }
-            _ => effect,
-        }
-    }
-    fn update_idle(&mut self, cx: &mut Context, cpu: CpuId, idle: bool) -> Effect {
-        self.policy.update_idle(cx, cpu, idle)
-    }
-    fn dequeue(&mut self, cx: &mut Context, task: TaskId) {
-        self.policy.dequeue(cx, task);
-    }
-    fn dispatch(&mut self, cx: &mut Context, cpu: CpuId) -> Option<Dispatch> {
-        let Dispatch { task, slice } = self.policy.dispatch(cx, cpu)?;
-        let slice = match self.fault {
-            Fault::Overruns(longer) => slice + longer,
-            Fault::Cuts(most) => slice.min(most),
-            _ => slice,
-        };
-        Some(Dispatch { task, slice })
-    }
-    fn running(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) {
-        self.policy.running(cx, cpu, task);
-    }
-    fn stopping(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId, why: Stop) {
-        self.policy.stopping(cx, cpu, task, why);
-    }
-    fn tick(&mut self, cx: &mut Context, cpu: CpuId, task: TaskId) -> Effect {
-        let effect = self.policy.tick(cx, cpu, task);
-        if self.fault == Fault::NeverTicks { Effect::Nothing } else { effect }
-    }
-}
 
 /// A run with all checks on, under a policy that may have a fault.
 struct Checked<'a> {
@@ -605,134 +455,6 @@ fn pslist_s_bound_holds_only_while_slices_are_not_cut_short() {
         };
         assert_eq!(run.under("pslist"), Ok(vec![]));
     }
-}
-
-// Streams that the engine never produces, by hand: one CPU more than tasks, 100 ns, task 0 works 30
-// ns and task 1 works 20 ns.
-
-fn by_hand(promises: Promises, idle_exit: u64, events: &[Event], outcome: Outcome) -> Vec<Rule> {
-    let load = workload(vec![
-        task(at(0), [(10, Action::Sleep(Nanos(5))), (20, Action::Exit)]),
-        task(at(50), [(20, Action::Exit)]),
-    ]);
-    let machine = Machine { idle_exit: Nanos(idle_exit), ..Machine::ideal(3) };
-    let mut checks = Checks::new(&load, &machine, promises);
-    checks.events(events);
-    rules(&checks.finish(&outcome))
-}
-
-const OUTCOME: Outcome = Outcome { end: Time(100), events: 0, useful: Nanos(50), random: false };
-
-fn right() -> Vec<Event> {
-    vec![
-        wakeup_new(0, 0, 0),
-        switch(0, 0, -1, Runnable, 0),
-        switch(10, 0, 0, Blocked, -1),
-        waking(15, 0, 1),
-        switch(15, 1, -1, Runnable, 0),
-        switch(35, 1, 0, Dead, -1),
-        wakeup_new(50, 1, 0),
-        switch(50, 0, -1, Runnable, 1),
-        switch(70, 0, 1, Dead, -1),
-    ]
-}
-
-/// The valid stream, with `change` applied to it.
-fn changed(change: impl FnOnce(&mut Vec<Event>)) -> Vec<Rule> {
-    let mut events = right();
-    change(&mut events);
-    by_hand(ALL_PROMISES, 0, &events, OUTCOME)
-}
-
-fn without(index: usize) -> impl FnOnce(&mut Vec<Event>) {
-    move |events| {
-        events.remove(index);
-    }
-}
-
-#[test]
-fn the_stream_that_is_right_passes() {
-    assert_eq!(changed(|_| ()), []);
-}
-
-#[test]
-fn a_task_on_two_cpus_is_caught() {
-    assert!(
-        changed(|events| events.insert(2, switch(5, 2, -1, Runnable, 0))).contains(&Rule::OneCpu)
-    );
-}
-
-#[test]
-fn a_task_that_runs_while_it_is_blocked_unborn_or_dead_is_caught() {
-    assert_eq!(changed(without(3)), [Rule::RunsWhenReady]);
-    assert_eq!(changed(without(6)), [Rule::RunsWhenReady]);
-    let dead = |events: &mut Vec<Event>| {
-        events.extend([switch(80, 0, -1, Runnable, 1), switch(80, 0, 1, Dead, -1)])
-    };
-    assert_eq!(changed(dead), [Rule::RunsWhenReady]);
-}
-
-#[test]
-fn a_task_that_is_never_started_is_lost() {
-    assert_eq!(changed(|events| events.truncate(6)), [Rule::NoneLost, Rule::CpuTime]);
-}
-
-#[test]
-fn cpu_time_that_is_made_or_lost_is_caught() {
-    // A nanosecond too much or too little work, in the stream or in the engine's sum.
-    let later = |events: &mut Vec<Event>| events[8].time = Time(71);
-    assert_eq!(changed(later), [Rule::CpuTime]);
-    assert_eq!(
-        by_hand(ALL_PROMISES, 0, &right(), Outcome { useful: Nanos(49), ..OUTCOME }),
-        [Rule::CpuTime]
-    );
-    // Missing overhead, overhead longer than its interval, or charged to an uninvolved task.
-    let overhead = |time, payer, spent| {
-        event(
-            time,
-            0,
-            EventKind::Overhead {
-                task: TaskId(payer),
-                kind: OverheadKind::Switch,
-                spent: Nanos(spent),
-            },
-        )
-    };
-    assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 3))), [Rule::CpuTime]);
-    assert_eq!(changed(|events| events.insert(2, overhead(0, 0, 11))), [Rule::CpuTime]);
-    assert_eq!(changed(|events| events.insert(4, overhead(15, 0, 0))), [Rule::CpuTime]);
-    // A run that ends before its last event.
-    assert!(
-        by_hand(ALL_PROMISES, 0, &right(), Outcome { end: Time(60), ..OUTCOME })
-            .contains(&Rule::Stream)
-    );
-}
-
-#[test]
-fn a_contradictory_stream_is_caught() {
-    assert!(changed(|events| events[2] = switch(10, 0, 1, Blocked, -1)).contains(&Rule::Stream));
-    assert!(changed(|events| events.insert(2, waking(5, 0, 0))).contains(&Rule::Stream));
-    assert!(changed(|events| events.swap(1, 2)).contains(&Rule::Stream));
-    assert!(changed(|events| events.push(waking(90, 9, 0))).contains(&Rule::Stream));
-    assert!(changed(|events| events.push(switch(90, 7, -1, Runnable, 1))).contains(&Rule::Stream));
-}
-
-#[test]
-fn idling_beside_a_waiting_task_is_allowed_for_as_long_as_leaving_idle_takes() {
-    // The waking comes 4 ns earlier than the dispatch: three CPUs idle meanwhile.
-    let mut events = right();
-    events[3].time = Time(11);
-    assert_eq!(by_hand(ALL_PROMISES, 3, &events, OUTCOME), [Rule::WorkConserving]);
-    assert_eq!(by_hand(ALL_PROMISES, 4, &events, OUTCOME), []);
-    assert_eq!(by_hand(LOCAL, 3, &events, OUTCOME), [Rule::LocallyWorkConserving]);
-    assert_eq!(by_hand(Promises::default(), 0, &events, OUTCOME), []);
-    // Placed elsewhere than where it runs: only its own queue's CPU counts for the weaker promise.
-    events[3] = waking(11, 0, 0);
-    events.insert(0, wakeup_new(0, 1, 0));
-    events.insert(4, switch(10, 0, -1, Runnable, 1));
-    events.retain(|event| event.time < Time(50) || event.cpu != CpuId(0));
-    assert!(!by_hand(LOCAL, 3, &events, OUTCOME).contains(&Rule::LocallyWorkConserving));
-    assert!(by_hand(ALL_PROMISES, 3, &events, OUTCOME).contains(&Rule::WorkConserving));
 }
 
 // All policies pass.

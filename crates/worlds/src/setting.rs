@@ -10,7 +10,7 @@ mod parse;
 mod rule;
 mod search;
 
-pub use command::{IN_BPF, switch_on};
+pub use command::{IN_BPF, SwitchOn};
 pub use load::ProgramLoad;
 pub use rule::usual;
 pub use search::{MOST, single};

@@ -285,11 +285,11 @@ impl Recorded {
         if outside.recorder_time == Nanos::ZERO {
             return String::new();
         }
-        let share = 100.0 * outside.recorder_time.0 as f64 / self.replay.demand.0.max(1) as f64;
         format!(
-            "{} made the recording, with {share:.1} % of its CPU time: it runs in the replay, too, \
-             and counts in no number\n",
-            self.recording.tasks[first.index()].name
+            "{} made the recording, with {} of its CPU time: it runs in the replay, too, and \
+             counts in no number\n",
+            self.recording.tasks[first.index()].name,
+            share(outside.recorder_time, self.replay.demand.0 as f64)
         )
     }
 
@@ -305,10 +305,9 @@ impl Recorded {
         if self.background == BackgroundOf::Recorded || outside.tasks() == 0 {
             return String::new();
         }
-        let time = (self.recording.duration.0 as f64 * f64::from(self.recording.cpus)).max(1.0);
-        let part = |(count, time_of): (u64, Nanos), one: &str| {
-            let share = 100.0 * time_of.0 as f64 / time;
-            format!("{} with {share:.1} % of CPU time", counted(count as usize, one))
+        let machine = self.recording.duration.0 as f64 * f64::from(self.recording.cpus);
+        let part = |(count, time): (u64, Nanos), one: &str| {
+            format!("{} with {} of CPU time", counted(count as usize, one), share(time, machine))
         };
         let without = if outside.recorder.is_empty() { "" } else { " (without the recorder)" };
         format!(
@@ -322,4 +321,9 @@ impl Recorded {
             }
         )
     }
+}
+
+/// `time` as a share of `of` nanoseconds, in percent.
+fn share(time: Nanos, of: f64) -> String {
+    format!("{:.1} %", 100.0 * time.0 as f64 / of.max(1.0))
 }

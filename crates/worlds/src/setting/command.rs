@@ -18,29 +18,43 @@ pub const IN_BPF: [(&str, &str); 5] = [
     ("bpf:pslist", "pslist"),
 ];
 
-/// The commands that switch on the candidate of this name, as in results: settings, a class of the
-/// kernel, one of our schedulers. Empty if there are none.
-pub fn switch_on(candidate: &str) -> Vec<String> {
-    if let Some(class) = candidate.strip_prefix("kernel:") {
-        return class.parse().map(start).unwrap_or_default();
+/// What switches a candidate on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct SwitchOn {
+    /// Lines for a root shell; empty if there are none.
+    pub commands: Vec<String>,
+    /// Whether the kernel must have sched_ext.
+    pub sched_ext: bool,
+}
+
+impl SwitchOn {
+    /// The candidate of this name, as in results: settings, a class of the kernel, a scheduler.
+    pub fn of(candidate: &str) -> SwitchOn {
+        let by_settings = |commands| SwitchOn { commands, sched_ext: false };
+        let by_sched_ext = |commands| SwitchOn { commands, sched_ext: true };
+        let ours =
+            |name| by_sched_ext(vec![format!("schedlab-scx {} --this-machine", shell_word(name))]);
+        if let Some(class) = candidate.strip_prefix("kernel:") {
+            return class.parse().map(|class| by_settings(start(class))).unwrap_or_default();
+        }
+        if candidate.starts_with("bpf:") {
+            return ours(candidate);
+        }
+        if let Some(stranger) = candidate.strip_prefix("scx:") {
+            return by_sched_ext(load(stranger).into_iter().collect());
+        }
+        if let Ok(policy) = parse_policy(candidate) {
+            // Policies that match the kernel's own schedulers are switched on by the kernel's
+            // settings. The others run under sched_ext, in the kernel if they are written in BPF.
+            let twin = IN_BPF.iter().find(|(_, twin)| *twin == candidate);
+            return match policy.descriptor().name {
+                "eevdf" | "cfs" | "o1" => SwitchOn::default(),
+                _ => ours(twin.map_or(candidate, |(name, _)| name)),
+            };
+        }
+        let deployment = candidate.parse::<Deployment>();
+        deployment.map(|deployment| by_settings(deployment.commands())).unwrap_or_default()
     }
-    if candidate.starts_with("bpf:") {
-        return vec![format!("schedlab-scx {} --this-machine", shell_word(candidate))];
-    }
-    if let Some(stranger) = candidate.strip_prefix("scx:") {
-        return load(stranger).into_iter().collect();
-    }
-    if let Ok(policy) = parse_policy(candidate) {
-        // Policies that match the kernel's own schedulers are switched on by the kernel's settings.
-        // The others run under sched_ext, in the kernel if they are written in BPF.
-        let twin =
-            IN_BPF.iter().find(|(_, twin)| *twin == candidate).map_or(candidate, |(name, _)| name);
-        return match policy.descriptor().name {
-            "eevdf" | "cfs" | "o1" => Vec::new(),
-            _ => vec![format!("schedlab-scx {} --this-machine", shell_word(twin))],
-        };
-    }
-    candidate.parse::<Deployment>().map(|deployment| deployment.commands()).unwrap_or_default()
 }
 
 /// Loads the object that `stranger` names, with its constants. Sources, published schedulers and
@@ -180,21 +194,35 @@ mod tests {
 
     #[test]
     fn a_policy_that_is_written_in_bpf_is_switched_on_in_the_kernel() {
+        let by_sched_ext =
+            |line: &str| SwitchOn { commands: vec![line.to_string()], sched_ext: true };
         for (name, policy) in IN_BPF {
-            assert_eq!(switch_on(policy), [format!("schedlab-scx {name} --this-machine")]);
-            assert_eq!(switch_on(name), switch_on(policy));
+            let line = format!("schedlab-scx {name} --this-machine");
+            assert_eq!(SwitchOn::of(policy), by_sched_ext(&line));
+            assert_eq!(SwitchOn::of(name), by_sched_ext(&line));
         }
-        assert_eq!(
-            switch_on("central:rr?quantum=1ms"),
-            ["schedlab-scx 'central:rr?quantum=1ms' --this-machine"]
-        );
-        assert_eq!(switch_on("take:rr"), ["schedlab-scx take:rr --this-machine"]);
-        assert!(switch_on("eevdf").is_empty());
-        assert_eq!(
-            switch_on("scx:./main.bpf.o slice_ns=5ms"),
-            ["schedlab-scx --object ./main.bpf.o --set slice_ns=5ms --this-machine"]
-        );
-        assert!(switch_on("scx:bpfland@1.1.4").is_empty());
+        for (name, line) in [
+            ("central:rr?quantum=1ms", "schedlab-scx 'central:rr?quantum=1ms' --this-machine"),
+            ("take:rr", "schedlab-scx take:rr --this-machine"),
+            (
+                "scx:./main.bpf.o slice_ns=5ms",
+                "schedlab-scx --object ./main.bpf.o --set slice_ns=5ms --this-machine",
+            ),
+        ] {
+            assert_eq!(SwitchOn::of(name), by_sched_ext(line));
+        }
+    }
+
+    #[test]
+    fn settings_need_no_sched_ext_and_a_model_has_no_command() {
+        for name in ["xz: batch", "kernel:fifo:50"] {
+            let on = SwitchOn::of(name);
+            assert!(!on.sched_ext && on.commands.len() == 1, "{name}: {on:?}");
+        }
+        assert_eq!(SwitchOn::of("eevdf"), SwitchOn::default());
+        // Its loader is its own.
+        let published = SwitchOn::of("scx:bpfland@1.1.4");
+        assert!(published.sched_ext && published.commands.is_empty());
     }
 
     /// The list matches the sources, one file each.
