@@ -25,7 +25,8 @@ use schedsim::workload::SchedulingPolicy;
 use statistics::Estimate;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use worlds::{Measure, Observed, Program, Replay, Run, Session, Trial, World};
+use worlds::compiled::Compiled;
+use worlds::{Candidate, Measure, Observed, Program, Replay, Run, Session, Trial, World};
 
 /// What a prediction is made of.
 #[derive(Clone, PartialEq, Debug)]
@@ -91,10 +92,12 @@ impl Test {
     pub fn trials<'p>(&self, program: &'p Program) -> Result<Vec<Trial<'p>>, Error> {
         let later = later(program)?;
         let trial = |change: &Change| {
-            change
-                .predicted(&self.policy, &later)
-                .deployment()
-                .map_or(Ok(()), |deployment| deployment.expect_under(&self.policy))?;
+            match change.predicted(&self.policy, &later) {
+                Candidate::Applied(deployment) => deployment.expect_under(&self.policy)?,
+                // Read before anything is measured.
+                Candidate::Bpf(name) => drop(Compiled::find(&name)?),
+                _ => {}
+            }
             Ok(Trial { program, candidate: change.real(&later), cpus: change.cpus(self.cpus) })
         };
         self.changes.iter().map(trial).collect()
@@ -365,8 +368,14 @@ impl Prediction {
             let change = &tested.change;
             let kernel = change.kernel().map(|kernel| Name::Vm { kernel: kernel.to_string() });
             let real = kernel.as_ref().unwrap_or(real);
-            let scheduler =
-                if let Change::Scheduler(name, _) = change { name } else { "kernel:other" };
+            let (scheduler, policy) = match change {
+                Change::Scheduler(name, None) => (name.clone(), name.clone()),
+                Change::Scheduler(name, Some(twin)) => (name.clone(), twin.to_string()),
+                _ => (
+                    "kernel:other".to_string(),
+                    change.policy().as_ref().unwrap_or(&test.policy).to_string(),
+                ),
+            };
             let row =
                 |world: &Name, candidate: String, metric: Metric, estimate: Option<Estimate>| {
                     let bound = |sign: f64| {
@@ -392,13 +401,11 @@ impl Prediction {
                 ..row
             };
             let (said, so) = self.effects(tested, metric).unzip();
-            let policy = change.policy().as_ref().unwrap_or(&test.policy).to_string();
-            let class = scheduler.to_string();
             let error =
                 metric.prediction_error().map(|of| (of, tested.error(metric).map(Estimate::exact)));
             let both = [
                 changed(row(predicting, policy.clone(), metric, tested.predicted(metric)), said),
-                changed(row(real, class, metric, tested.measured(metric)), so),
+                changed(row(real, scheduler, metric, tested.measured(metric)), so),
             ];
             both.into_iter()
                 .chain(error.map(|(of, error)| row(predicting, policy, of, error)))

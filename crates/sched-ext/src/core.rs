@@ -12,13 +12,31 @@ pub use super::memory::Answer;
 use super::queues::{At, Place, Queue, QueueId};
 use bpf::{Address, Btf, Machine};
 use schedsim::policy::{Context, Effect, InKernel};
+use schedsim::trace::TaskInfo;
+use schedsim::workload::is_kernel_thread_name;
 use schedsim::{CpuId, TaskId, Time};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The weight of a cgroup for which none was set (`CGROUP_WEIGHT_DFL`).
 const CGROUP_WEIGHT: u64 = 100;
 /// `PF_IDLE`, of the flags of an idle task.
 const IS_IDLE: u64 = 2;
+/// `PF_KTHREAD`, of the flags of a thread of the kernel.
+const IS_KERNEL_THREAD: u64 = 0x20_0000;
+
+/// What is known of a task before it comes.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub name: Box<str>,
+    pub is_of_kernel: bool,
+}
+
+impl Known {
+    pub fn of(task: &TaskInfo) -> Known {
+        Known { name: task.name.as_str().into(), is_of_kernel: is_kernel_thread_name(&task.name) }
+    }
+}
 
 /// A task, as the core sees it.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +130,8 @@ pub enum Asked {
 pub struct Core {
     pub layout: Layout,
     pub tasks: Vec<Task>,
+    /// By task, as far as anything is known.
+    pub known: Arc<[Known]>,
     pub cpus: Vec<Cpu>,
     pub global: Vec<Queue>,
     pub own: BTreeMap<u64, Queue>,
@@ -197,6 +217,7 @@ impl Core {
         layout.mask_size = layout.mask_size.max(usize::from(cpus).div_ceil(64) * 8);
         Core {
             layout,
+            known: Arc::default(),
             tasks: Vec::new(),
             cpus: vec![Cpu::default(); usize::from(cpus)],
             global: vec![Queue::default()],
@@ -293,13 +314,18 @@ impl Core {
             mask,
         )?;
         memory::set(machine, at, layout.itself.iter().copied(), at)?;
-        memory::set(machine, at, layout.memory, self.memory)?;
+        let known = self.known.get(task.index());
+        match known.is_some_and(|known| known.is_of_kernel) {
+            true => memory::set(machine, at, layout.process_flags, IS_KERNEL_THREAD)?,
+            false => memory::set(machine, at, layout.memory, self.memory)?,
+        }
         memory::set(machine, at, layout.slice, SLICE_DEFAULT)?;
         let cpus = layout.cpu.iter().chain(&layout.recent_cpu).copied();
         memory::set(machine, at, cpus, cpu.into())?;
         if let Some(comm) = layout.comm {
-            let name = format!("task{pid}");
-            let name = &name.as_bytes()[..name.len().min(15)];
+            let plain = format!("task{pid}");
+            let name = known.map_or(plain.as_str(), |known| &known.name).as_bytes();
+            let name = &name[..name.len().min(15)];
             machine.write(Address(at + u64::from(comm.offset)), name)?;
         }
         self.tasks[task.index()] = Task { address: at, mask, cpu, ..Task::default() };

@@ -9,7 +9,7 @@ mod shown;
 
 use super::callbacks::Op;
 use super::constants as c;
-use super::core::{Answer, Asked, Core, Custody, Timer};
+use super::core::{Answer, Asked, Core, Custody, Known, Timer};
 use super::loaded::Loaded;
 use super::queues::QueueId;
 use super::trace::Tracer;
@@ -18,6 +18,7 @@ use schedsim::policy::{
     Context, Dispatch, Effect, Enqueue, InKernel, Needs, Policy, Reweight, Stop, Wake,
 };
 use schedsim::seat::Callback;
+use schedsim::trace::TaskInfo;
 use schedsim::workload::Affinity;
 use schedsim::{CpuId, Nanos, TaskId, Time};
 
@@ -73,6 +74,14 @@ impl Compiled {
             cpus,
             tracer: None,
         }
+    }
+
+    /// The same, which sees these tasks, in the order of their ids, by name. Others are called
+    /// `task1` and so on.
+    #[must_use]
+    pub fn of_tasks<'t>(mut self, tasks: impl Iterator<Item = &'t TaskInfo>) -> Compiled {
+        self.core.known = tasks.map(Known::of).collect();
+        self
     }
 
     /// The same, and what it does is written down.

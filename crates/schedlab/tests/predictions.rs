@@ -98,6 +98,7 @@ fn wrong_costs_and_changes_are_named() {
         (&["--change", "policy=bpf:rr"], 2, "add --on vm"),
         (&["--on", "vm", "--change", "kernel=6.18"], 2, "changes nothing"),
         (&["--on", "vm", "--change", "policy=bpf:rrr"], 2, "no counterpart"),
+        (&["--on", "vm", "--change", "policy=scx:./none.bpf.o"], 3, "none.bpf.o"),
         (&["--on", "vm", "--change", "kernel="], 2, "kernel=NAME"),
     ] {
         let (is, text) = said(arguments);

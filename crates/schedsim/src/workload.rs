@@ -39,7 +39,7 @@ pub use phases::{
 };
 pub use replay::{
     BackgroundOf, EdgeCounts, Explained, KernelWork, Outside, Recorded, ReplayBuilder,
-    ReplayOptions, ReplayReport, TaskMatch, UntilEnded, Within,
+    ReplayOptions, ReplayReport, TaskMatch, UntilEnded, Within, is_kernel_thread_name,
 };
 pub use reservation::{Reservation, Schedulability, reservable};
 pub(crate) use script::Words;

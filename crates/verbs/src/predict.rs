@@ -47,10 +47,11 @@ pub struct Predict {
     /// Where the real kernel runs
     #[arg(long, value_enum, default_value_t)]
     on: Backend,
-    /// A change; repeatable: cpus=N, kernel=NAME, policy=NAME (a scheduler in BPF, as bpf:rr, or a
-    /// policy that decides in user space; the last two with --on vm), a setting of all tasks (fifo=50, rr=50, batch, idle, slice=1ms),
-    /// one of the second half of the programs (nice=10, weight=200), or settings of programs as in
-    /// --apply ('xz: batch') [default: cpus=1, nice=10 and fifo=50]
+    /// A change; repeatable: cpus=N, kernel=NAME, policy=NAME (a scheduler in BPF, as bpf:rr, an
+    /// object, as scx:./main.bpf.o, or a policy that decides in user space; the last two with --on
+    /// vm), a setting of all tasks (fifo=50, rr=50, batch, idle, slice=1ms), one of the second half
+    /// of the programs (nice=10, weight=200), or settings of programs as in --apply ('xz: batch')
+    /// [default: cpus=1, nice=10 and fifo=50]
     #[arg(long, value_name = "CHANGE", value_parser = Change::from_str)]
     change: Vec<Change>,
     /// Number of CPUs without a change [default: 2; in guests 1]

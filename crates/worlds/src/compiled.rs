@@ -100,6 +100,17 @@ impl Compiled {
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
+
+    /// The policy, which knows the tasks of `source` by name.
+    fn policy_for(&self, source: Source<'_>, cpus: u16) -> sched_ext::Compiled {
+        let policy = sched_ext::Compiled::new(self.loaded.clone(), cpus);
+        match source {
+            Source::Scripts(workload, _) => {
+                policy.of_tasks(workload.tasks.iter().map(|task| &task.info))
+            }
+            Source::Model(_) => policy,
+        }
+    }
 }
 
 impl fmt::Display for Compiled {
@@ -132,7 +143,7 @@ impl Candidate for Compiled {
         options: Options,
         trace: Trace<'_>,
     ) -> Result<Outcome, engine::Error> {
-        let policy = sched_ext::Compiled::new(self.loaded.clone(), machine.cpus);
+        let policy = self.policy_for(source, machine.cpus);
         engine::simulate(source, machine, policy, options, trace)
     }
 }

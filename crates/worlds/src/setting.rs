@@ -18,7 +18,7 @@ pub use search::{MOST, single};
 use crate::host::cpus;
 use program::{Error, no_such};
 use schedsim::policy::PolicySpec;
-use schedsim::workload::{Closed, Setting, Workload};
+use schedsim::workload::{Closed, Setting, Workload, is_kernel_thread_name};
 use schedsim::{CpuId, TaskId};
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl Assignment {
     /// Whether it concerns a task of this name.
     pub fn concerns(&self, name: &str) -> bool {
         match self.program.strip_suffix('*') {
-            Some(begin) => name.starts_with(begin) && !load::is_kernel_thread(name),
+            Some(begin) => name.starts_with(begin) && !is_kernel_thread_name(name),
             None => self.program == name,
         }
     }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use worlds::Candidate;
+use worlds::compiled;
 use worlds::experiment::parse_policy;
 use worlds::setting::{Assignment, Deployment, Text};
 use worlds::vm::release::fair_model;
@@ -26,8 +27,8 @@ pub enum Change {
     /// The kernel.
     Kernel(String),
     /// A scheduler of sched_ext, or a policy that decides in user space there; and the simulator's
-    /// policy that stands for it.
-    Scheduler(String, PolicySpec),
+    /// policy that stands for it. None stands for an object, `scx:`: the simulator runs it.
+    Scheduler(String, Option<PolicySpec>),
     /// A setting of the second half of the workload's programs: for all it would change nothing.
     Half(Setting),
 }
@@ -56,7 +57,7 @@ impl Change {
     /// The policy that is simulated instead, if the change brings one.
     pub(super) fn policy(&self) -> Option<PolicySpec> {
         match self {
-            Change::Scheduler(_, twin) => Some(twin.clone()),
+            Change::Scheduler(_, twin) => twin.clone(),
             Change::Kernel(name) => parse_policy(fair_model(name)).ok(),
             _ => None,
         }
@@ -89,6 +90,9 @@ impl Change {
     /// The candidate for the simulated tasks; `policy` models the kernel's scheduler without a
     /// change.
     pub(super) fn predicted(&self, policy: &PolicySpec, later: &[String]) -> Candidate<'static> {
+        if let Change::Scheduler(name, None) = self {
+            return Candidate::Bpf(name.clone());
+        }
         if let Some(policy) = self.policy() {
             return Candidate::Policy(policy);
         }
@@ -114,7 +118,7 @@ impl Change {
     }
 }
 
-/// `cpus=1`; `kernel=6.1`; `policy=bpf:rr`; what `--apply` takes, as in `xz: batch`; or a setting
+/// `cpus=1`; `kernel=6.1`; `policy=bpf:rr` or `policy=scx:FILE.bpf.o`; what `--apply` takes, as in `xz: batch`; or a setting
 /// alone, as in `fifo=50`. That concerns all tasks, or where it would change nothing, as `nice=10`,
 /// the second half of the programs.
 impl FromStr for Change {
@@ -131,7 +135,10 @@ impl FromStr for Change {
             };
         }
         if let Some(name) = text.trim().strip_prefix("policy=") {
-            let twin = twin(name).map_err(|error| error.to_string())?;
+            let twin = match compiled::is_one(name) {
+                true => None,
+                false => Some(twin(name).map_err(|error| error.to_string())?),
+            };
             return Ok(Change::Scheduler(name.to_string(), twin));
         }
         if text.contains(':') {
@@ -165,11 +172,10 @@ impl fmt::Display for Change {
 }
 
 /// The scheduler of this name in a guest: one in BPF, or the policy itself.
-fn scheduler(name: &str, twin: &PolicySpec) -> Candidate<'static> {
-    if name.starts_with("bpf:") {
-        Candidate::Bpf(name.to_string())
-    } else {
-        Candidate::Policy(twin.clone())
+fn scheduler(name: &str, twin: &Option<PolicySpec>) -> Candidate<'static> {
+    match twin {
+        Some(policy) if !name.starts_with("bpf:") => Candidate::Policy(policy.clone()),
+        _ => Candidate::Bpf(name.to_string()),
     }
 }
 

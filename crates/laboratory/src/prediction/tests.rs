@@ -175,7 +175,7 @@ fn tasks_of_one_program_get_the_nice_value_under_its_name() {
 
 #[test]
 fn a_change_is_text() {
-    for text in ["kernel=6.1", "policy=bpf:rr", "policy=central:rr"] {
+    for text in ["kernel=6.1", "policy=bpf:rr", "policy=central:rr", "policy=scx:./a.bpf.o x=1"] {
         assert_eq!(change(text).to_string(), text);
     }
     for text in ["cpus=1", "fifo=50", "batch", "slice=1ms", "xz: batch", "a: nice=1; b: idle"] {
@@ -192,6 +192,23 @@ fn a_change_is_text() {
         let error = text.parse::<Change>().unwrap_err();
         assert!(error.contains(words), "{text}: {error}");
     }
+}
+
+/// The simulator runs the object that the kernel loads, and no policy in its place.
+#[test]
+fn an_object_is_the_same_on_both_sides() {
+    let object = change("policy=scx:./a.bpf.o slice_ns=1ms");
+    let policy = PolicySpec::parse("eevdf").unwrap();
+    let name = "scx:./a.bpf.o slice_ns=1ms";
+    let sides = [object.real(&[]), object.predicted(&policy, &[]), object.ground(2).candidate];
+    for candidate in sides {
+        assert!(matches!(&candidate, Candidate::Bpf(found) if found == name), "{candidate}");
+    }
+    assert!(matches!(change("policy=bpf:rr").predicted(&policy, &[]), Candidate::Policy(_)));
+    // It is read before anything is measured.
+    let program = program(TASKS);
+    let Err(error) = test(&[object]).trials(&program).map(drop) else { panic!("no such file") };
+    assert!(error.to_string().contains("a.bpf.o"), "{error}");
 }
 
 /// Without recordings the description is simulated, before the kernel is asked; member by member.

@@ -34,6 +34,8 @@ struct sched_ext_entity {
 
 struct task_struct {
 	int pid;
+	u32 flags;
+	void *mm;
 	int nr_cpus_allowed;
 	char comm[16];
 	const struct cpumask *cpus_ptr;

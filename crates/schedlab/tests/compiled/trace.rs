@@ -360,3 +360,25 @@ fn what_cannot_be_traced_is_refused_by_name() {
     let wrong = String::from_utf8_lossy(&other.stderr);
     assert!(other.status.code() == Some(2) && wrong.contains("and eevdf is none"), "{wrong}");
 }
+
+/// A scheduler sees the names of tasks, and which of them are threads of the kernel.
+#[test]
+fn a_thread_of_the_kernel_is_one_for_the_scheduler() {
+    let place = TempDir::new().expect("a folder");
+    let Some(object) = object_of(place.path(), &source("tasks.bpf.c")) else { return };
+    let load = place.path().join("load.toml");
+    let tasks = ["kworker/0:1", "light"]
+        .map(|name| format!("[[task]]\nname = \"{name}\"\nphases = [ {{ run = \"1ms\" }} ]\n"));
+    std::fs::write(&load, format!("cpus = 1\n{}", tasks.concat())).expect("a file");
+    let bench = Bench { place, object, load };
+    let output = bench.run(&["--trace-bpf", "enqueue calls"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let printed: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().strip_prefix("bpf_printk: ")).collect();
+    let letter = |name: &str| name.as_bytes()[0];
+    let expected = [
+        format!("letter {} kernel 1 memory 0", letter("kworker")),
+        format!("letter {} kernel 0 memory 1", letter("light")),
+    ];
+    assert_eq!(printed, expected, "{text}");
+}

@@ -50,6 +50,7 @@ mod until_ended;
 mod verdict;
 mod within;
 
+pub use kernel_threads::is_kernel_thread_name;
 pub use report::{EdgeCounts, Explained, Outside, ReplayReport};
 pub use until_ended::UntilEnded;
 pub use within::Within;

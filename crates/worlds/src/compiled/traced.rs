@@ -268,7 +268,7 @@ impl Candidate for Traced<'_> {
         };
         let loaded = self.scheduler.loaded();
         let tracer = Tracer::new(loaded, Arc::clone(&self.trace.filter.0), names, sink);
-        let policy = sched_ext::Compiled::new(loaded.clone(), machine.cpus).traced(tracer);
+        let policy = self.scheduler.policy_for(source, machine.cpus).traced(tracer);
         engine::simulate(source, machine, policy, options, trace)
     }
 }

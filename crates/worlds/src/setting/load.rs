@@ -1,6 +1,6 @@
 //! Sums up each program of a workload, to decide which settings are worth a try.
 
-use schedsim::workload::Workload;
+use schedsim::workload::{Workload, is_kernel_thread_name};
 use schedsim::{Nanos, TaskId};
 
 /// The tasks of one name.
@@ -22,7 +22,7 @@ impl ProgramLoad {
     pub fn all(workload: &Workload, beside: &[TaskId]) -> Vec<ProgramLoad> {
         let mut all: Vec<ProgramLoad> = Vec::new();
         let is_of_program = |id: &TaskId| {
-            !beside.contains(id) && !is_kernel_thread(&workload.tasks[id.index()].info.name)
+            !beside.contains(id) && !is_kernel_thread_name(&workload.tasks[id.index()].info.name)
         };
         for task in workload.ids().filter(is_of_program).map(|id| &workload.tasks[id.index()]) {
             let bursts = task.script.steps().filter(|step| step.then.ends_burst()).count() as u64;
@@ -51,42 +51,4 @@ impl ProgramLoad {
     pub fn mean_burst(&self) -> Nanos {
         Nanos(self.demand.0 / self.bursts.max(1))
     }
-}
-
-/// Whether the kernel gives such names to its threads. Recordings do not say which tasks these are.
-pub fn is_kernel_thread(name: &str) -> bool {
-    const PER_CPU: [&str; 12] = [
-        "kworker/",
-        "ksoftirqd/",
-        "migration/",
-        "cpuhp/",
-        "rcuc/",
-        "rcuop/",
-        "rcuog/",
-        "irq/",
-        "idle_inject/",
-        "ktimers/",
-        "irq_work/",
-        "jbd2/",
-    ];
-    const NAMES: [&str; 16] = [
-        "swapper",
-        "kthreadd",
-        "rcu_preempt",
-        "rcu_sched",
-        "rcu_bh",
-        "rcu_exp_gp_kthr",
-        "khugepaged",
-        "ksmd",
-        "kauditd",
-        "khungtaskd",
-        "oom_reaper",
-        "watchdogd",
-        "hwrng",
-        "kdevtmpfs",
-        "<kernel>",
-        "<idle>",
-    ];
-    const FAMILIES: [&str; 4] = ["kswapd", "kcompactd", "kdamond", "swapper/"];
-    NAMES.contains(&name) || PER_CPU.iter().chain(&FAMILIES).any(|begin| name.starts_with(begin))
 }

@@ -1,4 +1,4 @@
-//! Recognises per-CPU kernel threads in a recording.
+//! Recognises kernel threads by their names.
 
 use crate::CpuId;
 use crate::trace::TaskInfo;
@@ -46,24 +46,45 @@ pub(super) fn is_woken_by_interrupts(name: &str) -> bool {
         || name.starts_with("irq/")
 }
 
-/// Whether it is a thread of the kernel, by its name.
-pub(super) fn is_kernel_thread(task: &TaskInfo) -> bool {
-    const NAMES: [&str; 9] = [
+/// Whether the kernel gives such names to its threads. Recordings do not say which tasks these are.
+pub fn is_kernel_thread_name(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "swapper",
+        "<idle>",
+        "<kernel>",
         "kthreadd",
-        "kworker",
-        "kswapd",
-        "kauditd",
-        "oom_reaper",
-        "jbd2",
-        "rcu_",
-        "psimon",
+        "khugepaged",
         "khungtaskd",
+        "ksmd",
+        "kauditd",
+        "kdevtmpfs",
+        "oom_reaper",
+        "watchdogd",
+        "hwrng",
     ];
-    let is_thread = task.tgid == 0 || task.tgid == task.pid;
-    is_thread
-        && (is_woken_by_interrupts(&task.name)
-            || bound_cpu(task).is_some()
-            || NAMES.iter().any(|name| task.name.starts_with(name)))
+    const FAMILIES: [&str; 11] = [
+        "swapper/",
+        "kworker/",
+        "jbd2/",
+        "irq/",
+        "rcu_",
+        "rcuop/",
+        "rcuog/",
+        "kswapd",
+        "kcompactd",
+        "kdamond",
+        "psimon",
+    ];
+    let is_per_cpu =
+        |name: &str| name.split_once('/').is_some_and(|(name, _)| PER_CPU.contains(&name));
+    NAMES.contains(&name)
+        || FAMILIES.iter().any(|begin| name.starts_with(begin))
+        || is_per_cpu(name)
+}
+
+/// The same of a recorded task, which is none of a program's further threads.
+pub(super) fn is_kernel_thread(task: &TaskInfo) -> bool {
+    (task.tgid == 0 || task.tgid == task.pid) && is_kernel_thread_name(&task.name)
 }
 
 #[cfg(test)]
@@ -93,5 +114,24 @@ mod tests {
         let mut thread = task("migration/0");
         thread.tgid = 7;
         assert_eq!(bound_cpu(&thread), None);
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_known_and_those_of_programs_are_not() {
+        for name in [
+            "kworker/u8:2",
+            "rcu_preempt",
+            "migration/0",
+            "kswapd0",
+            "jbd2/sda1-8",
+            "irq/9-acpi",
+            "ksmd",
+        ] {
+            assert!(is_kernel_thread(&task(name)), "{name}");
+        }
+        for name in ["kworkers", "xz", "migration", "a/0", "jbd2", "redis-server", "ksmtuned"] {
+            assert!(!is_kernel_thread(&task(name)), "{name}");
+        }
+        assert!(!is_kernel_thread(&TaskInfo { tgid: 7, ..task("kworker/0:1") }));
     }
 }
