@@ -56,10 +56,23 @@ def test_what_is_missing_or_unknown_is_named(release, monkeypatch, capsys, tmp_p
         assert ended.value.code == 2 and what in capsys.readouterr().err
 
 
-def test_a_base_image_that_cannot_be_had_is_missing(release, monkeypatch, tmp_path):
-    monkeypatch.setattr(release, "DIST", tmp_path)
-    (tmp_path / f"schedlab-{release.version()}-x86_64-linux.tar.gz").write_bytes(b"")
+def test_an_image_that_cannot_be_fetched_is_missing_or_a_fresh_debian_stands_in(release, monkeypatch, capfd):
+    def no_root(arch):
+        raise release.Missing(f"no Debian for {arch}")
+
     monkeypatch.setattr(release, "BUILDAH", ["false"])
     monkeypatch.setattr(release, "need", lambda *_: None)
-    with pytest.raises(release.Missing, match="base image"):
+    monkeypatch.setattr(release, "clean_root", no_root)
+    monkeypatch.setenv("BASE", "example/none")
+    with pytest.raises(release.Missing, match="example/none"):
         release.container("x86_64")
+    monkeypatch.delenv("BASE")
+    with pytest.raises(release.Missing, match="no Debian for x86_64"):
+        release.container("x86_64")
+    assert "stands in" in capfd.readouterr().err
+
+
+def test_programs_that_do_not_run_here_are_named(release):
+    release.expect_emulation(release.platform.machine())
+    with pytest.raises(release.Missing, match="programs for vax do not run here"):
+        release.expect_emulation("vax")
