@@ -23,6 +23,7 @@ test: ## everything that CI runs
 long: ## what takes longer than CI may: two hours of guests, fuzzing, packages (docs/long-tests.csv)
 	@tools/setup test
 	@tools/setup release
+	cargo build --release --locked -p schedlab
 	cargo build --locked -q -p schedlab-scx -p schedlab-recorder
 	tools/long
 
