@@ -56,6 +56,9 @@ const NAMED: usize = 2;
 /// A replay with a larger error in the first metric is not like its recording. What a candidate
 /// does to it says little about the program.
 const UNLIKE: f64 = 0.5;
+/// How far a replay without causes is to be trusted.
+const GUESS: &str = "The recording has no causes, so its schedule is replayed: how a change moves \
+                     its waits is a guess";
 
 /// The answer for `rows` of one workload in one world on one number of CPUs; none if nothing was
 /// compared.
@@ -79,8 +82,8 @@ pub fn answer(rows: &[&Row], question: &Question<'_>) -> Option<String> {
             names.push(&row.candidate);
         }
     }
-    if let Some((metric, error)) = question.first_error().filter(|(_, error)| *error > UNLIKE) {
-        return Some(question.unlike(baseline, metric, error));
+    if let Some((whose, error)) = question.first_error().filter(|(_, error)| *error > UNLIKE) {
+        return Some(question.unlike(baseline, &whose, error));
     }
     let opinions: Vec<Opinion<'_>> =
         names.iter().map(|name| question.opinion(name, &compared)).collect();
@@ -156,23 +159,28 @@ pub(super) fn all(
 }
 
 impl Question<'_> {
-    /// The first metric that is shown and recorded, and the replay's error in it as a share.
-    fn first_error(&self) -> Option<(Metric, f64)> {
+    /// The replay's error as a share, in the first metric that is shown and recorded. It is of the
+    /// program in question, if that has such a metric.
+    fn first_error(&self) -> Option<(String, f64)> {
         let fidelity = self.replay?.fidelity;
-        let is_whole = |of: &&Fidelity| of.subject.is_none();
-        let of = self
-            .shown
-            .iter()
-            .find_map(|metric| fidelity.iter().filter(is_whole).find(|of| of.metric == *metric))?;
-        Some((of.metric, of.error().share()?))
+        let first = |subject: Option<&String>| {
+            self.shown.iter().find_map(|metric| {
+                fidelity.iter().find(|of| of.metric == *metric && of.subject.as_ref() == subject)
+            })
+        };
+        let own = self.focus.and_then(|focus| Some((first(Some(&focus.program))?, focus)));
+        let (of, whose) = match own {
+            Some((of, focus)) => (of, format!("{}'s {}", focus.program, noun(of.metric))),
+            None => first(None).map(|of| (of, noun(of.metric).to_string()))?,
+        };
+        Some((whose, of.error().share()?))
     }
 
     /// The answer if the replay is not like the recording.
-    fn unlike(&self, baseline: &str, metric: Metric, error: f64) -> String {
+    fn unlike(&self, baseline: &str, whose: &str, error: f64) -> String {
         let mut text = format!(
-            "No advice: the replay is not like the recording. Under {baseline} its {} is off by up \
-             to {}.\nWhat a candidate does to it says little about the program.",
-            noun(metric),
+            "No advice: the replay is not like the recording. Under {baseline} it is off by up \
+             to {} in {whose}.\nWhat a candidate does to it says little about the program.",
             percent(error)
         );
         if self.replay.is_some_and(|replay| !replay.has_causes) {
@@ -334,8 +342,7 @@ impl Question<'_> {
             );
         }
         if !replay.has_causes {
-            text += ". The recording has no causes, so its schedule is replayed: how a change \
-                     moves its waits is a guess";
+            text = text + ". " + GUESS;
         }
         text + ".\n"
     }
@@ -357,8 +364,8 @@ impl Question<'_> {
 
     fn nothing(&self, opinions: &[Opinion<'_>]) -> String {
         let whom = self.focus.map_or(String::new(), |focus| format!(" {}", focus.program));
-        let beyond = self.first_error().map_or(String::new(), |(metric, error)| {
-            format!(" beyond the replay's error ({} in {})", percent(error), noun(metric))
+        let beyond = self.first_error().map_or(String::new(), |(whose, error)| {
+            format!(" beyond the replay's error ({} in {whose})", percent(error))
         });
         let mut text = match opinions {
             [one] => {
@@ -371,8 +378,11 @@ impl Question<'_> {
         match (&harmful[..], opinions.len()) {
             ([], _) => {}
             ([one], _) => {
-                text +=
-                    &format!(" `{}` makes it worse: {}.", one.candidate, effects(&one.costs, None))
+                text += &format!(
+                    " `{}` makes something worse: {}.",
+                    one.candidate,
+                    effects(&one.costs, None)
+                )
             }
             ([_, _], 2) => text += " Both candidates make something worse.",
             (several, all) if several.len() == all => {
@@ -381,6 +391,9 @@ impl Question<'_> {
             (several, all) => {
                 text += &format!(" {} of {all} candidates make something worse.", several.len())
             }
+        }
+        if self.replay.is_some_and(|replay| !replay.has_causes) {
+            text = text + " " + GUESS + ".";
         }
         text + "\n"
     }

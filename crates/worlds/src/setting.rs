@@ -59,6 +59,12 @@ impl Assignment {
         }
     }
 
+    /// Whether it gives a task of this name this setting. A slice for all programs is the kernel's
+    /// default, `base_slice_ns`: the kernel's own threads have it, too.
+    fn gives(&self, setting: &Setting, name: &str) -> bool {
+        self.concerns(name) || self.is_for_all() && matches!(setting, Setting::Slice(_))
+    }
+
     /// Whether it concerns all programs.
     pub fn is_for_all(&self) -> bool {
         self.program == "*"
@@ -87,24 +93,28 @@ impl Deployment {
     /// `workload` with these settings.
     pub fn to_workload(&self, workload: &Workload) -> Workload {
         let mut changed = workload.clone();
-        for one in &self.assignments {
-            let tasks: Vec<TaskId> = workload
-                .ids()
-                .filter(|id| one.concerns(&workload.tasks[id.index()].info.name))
-                .collect();
-            one.settings.iter().for_each(|setting| changed.set(&tasks, setting, &one.program));
+        for (one, setting) in self.each() {
+            let gets = |id: &TaskId| one.gives(setting, &workload.tasks[id.index()].info.name);
+            let tasks: Vec<TaskId> = workload.ids().filter(gets).collect();
+            changed.set(&tasks, setting, &one.program);
         }
         changed
     }
 
     /// A description of tasks with these settings.
     pub fn to_closed(&self, closed: &mut Closed) {
-        for one in &self.assignments {
-            let entries: Vec<usize> = (0..closed.tasks.len())
-                .filter(|&index| one.concerns(closed.tasks[index].program()))
-                .collect();
-            one.settings.iter().for_each(|setting| setting.set(closed, &entries, &one.program));
+        for (one, setting) in self.each() {
+            let gets = |&index: &usize| one.gives(setting, closed.tasks[index].program());
+            let entries: Vec<usize> = (0..closed.tasks.len()).filter(gets).collect();
+            setting.set(closed, &entries, &one.program);
         }
+    }
+
+    /// The settings in order, each with whom it is for.
+    fn each(&self) -> impl Iterator<Item = (&Assignment, &Setting)> {
+        self.assignments
+            .iter()
+            .flat_map(|one| one.settings.iter().map(move |setting| (one, setting)))
     }
 
     /// Refuses an assignment that concerns none of the programs `names`, and CPUs that are not
@@ -218,6 +228,8 @@ impl fmt::Display for Deployment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedsim::Nanos;
+    use schedsim::workload::{Phase, Tasks};
 
     fn names() -> Vec<String> {
         ["xz", "sqlite3", "kworker/0:1"].map(String::from).to_vec()
@@ -249,6 +261,33 @@ mod tests {
             concerns("*", "xz") && concerns("x*", "xz") && concerns("kworker/0:1", "kworker/0:1")
         );
         assert!(!concerns("*", "kworker/0:1") && !concerns("x", "xz") && !concerns("z*", "xz"));
+    }
+
+    /// What is simulated is what the command does: `base_slice_ns` is of kernel threads, too.
+    #[test]
+    fn a_slice_for_all_is_the_kernel_s_default_and_other_settings_are_not() {
+        let gets = |text: &str| {
+            let tasks =
+                ["xz", "kworker/0:1"].map(|name| Tasks::new(name, vec![Phase::Run(Nanos(1))]));
+            let closed = Closed { tasks: tasks.to_vec(), ..Closed::default() };
+            let before = Workload::of(&closed, 1).unwrap();
+            let deployment: Deployment = text.parse().unwrap();
+            let mut described = closed.clone();
+            deployment.to_closed(&mut described);
+            let after = deployment.to_workload(&before);
+            let own = Workload::of(&described, 1).unwrap();
+            [0, 1].map(|task| {
+                let is_set = |now: &Workload| {
+                    format!("{:?}", now.tasks[task]) != format!("{:?}", before.tasks[task])
+                };
+                assert_eq!(is_set(&after), is_set(&own), "{text}");
+                is_set(&after)
+            })
+        };
+        assert_eq!(gets("*: slice=3ms"), [true, true]);
+        assert_eq!(gets("*: batch"), [true, false]);
+        assert_eq!(gets("x*: slice=3ms"), [true, false]);
+        assert_eq!(gets("*: batch, slice=3ms"), [true, true]);
     }
 
     #[test]
