@@ -187,6 +187,8 @@ def test_a_cluster_without_workers_is_told(slow, tmp_path, monkeypatch):
                 time.sleep(0.005)
             cluster.scale(0)
 
+        # A fast machine would be done before its worker is gone.
+        client.register_plugin(Broken(None, 0.2))
         leaving = threading.Thread(target=leave)
         leaving.start()
         with pytest.raises(lab.ClusterError, match="has had no worker for 1 s; finished cells are kept"):
@@ -200,7 +202,7 @@ SMALL = {**GRID, "axes": {"load": [0.3]}, "seeds": 4}
 
 
 class Broken(distributed.WorkerPlugin):
-    """Has `fail` called in a worker instead of computing cell 5 of a sweep; every other cell takes `pace` seconds longer."""
+    """Has `fail`, if there is one, called in a worker instead of computing cell 5 of a sweep; every other cell takes `pace` seconds longer."""
 
     name = "broken"
 
@@ -217,7 +219,7 @@ class Broken(distributed.WorkerPlugin):
                 self.sweep = sweep_of(grid)
 
             def compute(self, indices):
-                if 5 in indices:
+                if fail and 5 in indices:
                     return fail()
                 time.sleep(pace)
                 return self.sweep.compute(indices)
