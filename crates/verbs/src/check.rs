@@ -166,7 +166,9 @@ impl Check {
         };
         let command = finding.run_command(&path);
         let _ = match &given {
-            Some(_) => writeln!(text, "  reduced case, as {path}: {command}"),
+            Some(_) => {
+                writeln!(text, "  reduced case, saved as {path} (-o DIR does that): {command}")
+            }
             None => writeln!(text, "  reduced case: {command}"),
         };
         if finding.policy.is_compiled() {
