@@ -1,7 +1,9 @@
-"""The score of predicted changes, of the rows that `schedlab predict --format json` writes."""
+"""Predicted changes and their score: `schedlab predict --on vm`, and of the rows that it writes how right they are."""
 
+import json
 import random
 import statistics
+import subprocess
 
 # A smaller measured change has no sign worth predicting.
 MARGIN = 0.02
@@ -18,6 +20,19 @@ def cells(rows):
             effect = [round(row[key], 4) for key in ("effect", "effect_low", "effect_high")]
             found.setdefault(row["point"]["change"], {}).setdefault(row["metric"], [None, None])[side] = effect
     return {change: {metric: both for metric, both in of.items() if None not in both} for change, of in found.items()}
+
+
+def predicted(program, root, workload, changes, costs, *words):
+    """The cells of these changes. `costs` is a file of what kernels cost: what it has is not measured again, and what it has not is added. Raises CalledProcessError, with what was said."""
+    words = [program, "predict", workload, "--on", "vm", "--format", "json", *words]
+    words += [word for change in changes for word in ("--change", change)]
+    words += ["--costs", costs] if costs.exists() else []
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, cwd=root, check=True)
+    made = json.loads(done.stdout)
+    of = cells(made["rows"])
+    made["rows"] = [row for row in made["rows"] if row["metric"] == "kernel_cost_ns"]
+    costs.write_text(json.dumps(made))  # those read, and those measured
+    return of
 
 
 class Score:
