@@ -176,6 +176,11 @@ impl Question<'_> {
         Some((whose, of.error().share()?))
     }
 
+    /// Whether a schedule is replayed, and no program.
+    fn lacks_causes(&self) -> bool {
+        self.replay.is_some_and(|replay| !replay.has_causes)
+    }
+
     /// The answer if the replay is not like the recording.
     fn unlike(&self, baseline: &str, whose: &str, error: f64) -> String {
         let mut text = format!(
@@ -183,7 +188,7 @@ impl Question<'_> {
              to {} in {whose}.\nWhat a candidate does to it says little about the program.",
             percent(error)
         );
-        if self.replay.is_some_and(|replay| !replay.has_causes) {
+        if self.lacks_causes() {
             text += " Record it with causes: schedlab record -o NAME.rec -- COMMAND.";
         }
         text + "\n"
@@ -341,7 +346,7 @@ impl Question<'_> {
                 and(&errors)
             );
         }
-        if !replay.has_causes {
+        if self.lacks_causes() {
             text = text + ". " + GUESS;
         }
         text + ".\n"
@@ -392,7 +397,7 @@ impl Question<'_> {
                 text += &format!(" {} of {all} candidates make something worse.", several.len())
             }
         }
-        if self.replay.is_some_and(|replay| !replay.has_causes) {
+        if self.lacks_causes() {
             text = text + " " + GUESS + ".";
         }
         text + "\n"

@@ -368,13 +368,11 @@ impl Prediction {
             let change = &tested.change;
             let kernel = change.kernel().map(|kernel| Name::Vm { kernel: kernel.to_string() });
             let real = kernel.as_ref().unwrap_or(real);
-            let (scheduler, policy) = match change {
-                Change::Scheduler(name, None) => (name.clone(), name.clone()),
-                Change::Scheduler(name, Some(twin)) => (name.clone(), twin.to_string()),
-                _ => (
-                    "kernel:other".to_string(),
-                    change.policy().as_ref().unwrap_or(&test.policy).to_string(),
-                ),
+            let scheduler =
+                if let Change::Scheduler(name, _) = change { name } else { "kernel:other" };
+            let policy = match change {
+                Change::Scheduler(name, None) => name.clone(),
+                _ => change.policy().as_ref().unwrap_or(&test.policy).to_string(),
             };
             let row =
                 |world: &Name, candidate: String, metric: Metric, estimate: Option<Estimate>| {
@@ -405,7 +403,7 @@ impl Prediction {
                 metric.prediction_error().map(|of| (of, tested.error(metric).map(Estimate::exact)));
             let both = [
                 changed(row(predicting, policy.clone(), metric, tested.predicted(metric)), said),
-                changed(row(real, scheduler, metric, tested.measured(metric)), so),
+                changed(row(real, scheduler.to_string(), metric, tested.measured(metric)), so),
             ];
             both.into_iter()
                 .chain(error.map(|(of, error)| row(predicting, policy, of, error)))

@@ -1,10 +1,7 @@
 //! What keeps its recorded order.
 
 use super::{Original, POLICIES, replayed};
-use formats::import::{self, Options as ImportOptions};
-use schedsim::Time;
-use schedsim::workload::{Recorded, ReplayBuilder, ReplayOptions};
-use std::fs::{self, File};
+
 /// Readers that take turns by a lock of which the recording has no calls: the order of the lock
 /// stays as recorded, and so must that of the pipe, or they wait for each other.
 #[test]
@@ -18,27 +15,9 @@ fn what_unseen_locks_order_keeps_its_order() {
             { "run": "40us" }, { "write": { "pipe": "p", "bytes": 4 } },
             { "write": { "pipe": "p", "bytes": 300 } } ] } } ] } ] }"#;
     let original = Original::of(text, 2);
-    let path = original.record("eevdf");
-    let mut events = Vec::new();
-    let mut reader = recording::Reader::new(File::open(&path).unwrap()).unwrap();
-    reader.read(|_, event| events.push(*event)).unwrap();
-    let machine = reader.machine().clone();
     let is_lock = |event: &recording::Event| matches!(event.what, recording::What::Call { op, .. } if op >= recording::lock::LOCK);
-    events.retain(|event| !is_lock(event));
-    let mut writer = recording::Writer::new(File::create(&path).unwrap(), &machine).unwrap();
-    writer.events(&events).unwrap();
-    writer.end(&recording::End::default()).unwrap();
-    let mut builder = ReplayBuilder::new(ReplayOptions { program: true, ..Default::default() });
-    let read = import::read(&path, &ImportOptions::default(), vec![&mut builder]).unwrap();
-    fs::remove_file(&path).unwrap();
-    builder.share(read.objects);
-    let (program, report) = builder.finish(Recorded {
-        tasks: &read.tasks,
-        cpus: read.cpus,
-        end: Time(read.duration.0),
-        switch_cost: schedsim::Nanos(0),
-        recorders: &[],
-    });
+    let without_locks = |_: &[_], event| if is_lock(&event) { vec![] } else { vec![event] };
+    let (program, report) = original.rewritten("eevdf", true, without_locks);
     assert!(report.ordered_objects == 1 && report.wakeups.tokens > 0, "{report:?}");
     for policy in POLICIES {
         assert!(!replayed(&program, &original, policy).is_empty());

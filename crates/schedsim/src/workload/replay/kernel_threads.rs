@@ -48,36 +48,24 @@ pub(super) fn is_woken_by_interrupts(name: &str) -> bool {
 
 /// Whether the kernel gives such names to its threads. Recordings do not say which tasks these are.
 pub fn is_kernel_thread_name(name: &str) -> bool {
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 10] = [
         "swapper",
         "<idle>",
         "<kernel>",
         "kthreadd",
-        "khugepaged",
         "khungtaskd",
         "ksmd",
         "kauditd",
         "kdevtmpfs",
         "oom_reaper",
-        "watchdogd",
         "hwrng",
     ];
-    const FAMILIES: [&str; 11] = [
-        "swapper/",
-        "kworker/",
-        "jbd2/",
-        "irq/",
-        "rcu_",
-        "rcuop/",
-        "rcuog/",
-        "kswapd",
-        "kcompactd",
-        "kdamond",
-        "psimon",
-    ];
+    const FAMILIES: [&str; 7] =
+        ["swapper/", "kworker/", "jbd2/", "rcu_", "kswapd", "kdamond", "psimon"];
     let is_per_cpu =
         |name: &str| name.split_once('/').is_some_and(|(name, _)| PER_CPU.contains(&name));
-    NAMES.contains(&name)
+    is_woken_by_interrupts(name)
+        || NAMES.contains(&name)
         || FAMILIES.iter().any(|begin| name.starts_with(begin))
         || is_per_cpu(name)
 }
